@@ -223,9 +223,8 @@ def test_other_networks_have_no_boundary(network: Network) -> None:
 
 def saved(folder: Path, moments: Any) -> None:
     network = two_inputs()
-    save_run(
-        folder, Run(network, "moons", "classification", classes=("0", "1")), History("accuracy"), "", moments
-    )
+    run = Run(network, "moons", "classification", classes=("0", "1"))
+    save_run(folder, run, History("accuracy"), "", moments, overwrite=True)
 
 
 def test_a_run_keeps_its_moments(tmp_path: Path) -> None:

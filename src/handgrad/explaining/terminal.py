@@ -105,7 +105,10 @@ def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool
         arrays["right, multiplied and then added"] = jacobian.added.right
         arrays["wrong, added and then multiplied"] = jacobian.added.wrong
     if numbers:
-        arrays["full"] = jacobian.sample
+        axes = [f"{axis} of {jacobian.output}" for axis in jacobian.output_axes]
+        axes += [f"{axis} of {jacobian.input}" for axis in jacobian.input_axes]
+        across = f": {', '.join(axes[:-1])} down, {axes[-1]} across" if len(axes) > 1 else ""
+        arrays[f"full{across}"] = jacobian.sample
         parts += ["\n".join([title, *_numbers(array)]) for title, array in arrays.items()]
     return "\n\n".join(parts)
 

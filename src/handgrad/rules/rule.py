@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,6 @@ class Rule:
         The forward function's name.
     signature
         Shapes in axis letters.
-    forward, backward
-        The two functions as `Text`; ``backward`` is None for a constant rule.
-    sample, state
-        Lines that draw a mask before the forward, and that update running state after it, or None.
     evaluation
         The rule that takes this one's place outside training; usually itself.
     """
@@ -41,27 +38,75 @@ class Rule:
     def __init__(
         self, function: Callable[..., Any], signature: Signature, *, constant: bool, evaluation: Rule | None
     ) -> None:
-        self.forward = read_text(function)
         self.function = function
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.__module__ = function.__module__
         self.signature = signature
-        self.name = self.forward.name
+        self.name = function.__name__
         self.constant = constant
         self.evaluation = evaluation or self
-        self._backward: Text | None = None
         self.backward_function: Callable[..., Any] | None = None
-        self.sample: Text | None = None
-        self.state: Text | None = None
-        if len(self.forward.returns) != 1:
-            raise RuleError(f"{self.forward.place}: a forward returns one value, this one returns a tuple")
-        if len(self.signature.inputs) != len(self.forward.arguments):
+        self._sample_function: Callable[..., Any] | None = None
+        self._state_function: Callable[..., Any] | None = None
+        self._read()
+
+    def _read(self) -> None:
+        """Read the texts now, with every check of them, but for handgrad's own: those are read when they are first used."""
+        if not _is_own(self.function):
+            _ = self.forward, self._backward, self.sample, self.state
+
+    @cached_property
+    def forward(self) -> Text:
+        """The forward's text."""
+        text = read_text(self.function)
+        if len(text.returns) != 1:
+            raise RuleError(f"{text.place}: a forward returns one value, this one returns a tuple")
+        if len(self.signature.inputs) != len(text.arguments):
             raise RuleError(
-                f"{self.forward.place}: the signature {self.signature} has {len(self.signature.inputs)} "
-                f"arguments and the function {len(self.forward.arguments)}"
+                f"{text.place}: the signature {self.signature} has {len(self.signature.inputs)} "
+                f"arguments and the function {len(text.arguments)}"
             )
-        self._check_names(self.evaluation.forward, self.forward.arguments)
+        if self.evaluation is not self:
+            self._check_names(self.evaluation.forward, text.arguments, text)
+        return text
+
+    @cached_property
+    def _backward(self) -> Text | None:
+        if self.backward_function is None:
+            return None
+        text = read_text(self.backward_function)
+        self._check_names(text, (*self.forward.arguments, *self.forward.locals, f"d{self.output}"))
+        self._check_returns(
+            text, tuple(f"d{name}" for name in self.differentiable), "where the gradients are",
+            "return one gradient for each argument that has one, in the forward's order",
+        )  # fmt: skip
+        return text
+
+    @cached_property
+    def sample(self) -> Text | None:
+        """The lines that draw a mask before the forward, or None."""
+        if self._sample_function is None:
+            return None
+        text = read_text(self._sample_function)
+        self._check_names(text, ("shape", "key"))
+        masks = tuple(name for name, kind in self.forward.kinds.items() if kind == "mask")
+        self._check_returns(text, masks, "where the masks are")
+        if self.evaluation is self:
+            raise RuleError(
+                f"{text.place}: draws for training, and what {self.name} is outside training is not said",
+                fix="declare @rule(..., evaluation=identity), or another rule of the same arguments",
+            )
+        return text
+
+    @cached_property
+    def state(self) -> Text | None:
+        """The lines that update running state after a training step, or None."""
+        if self._state_function is None:
+            return None
+        text = read_text(self._state_function, updates=True)
+        self._check_names(text, (*self.forward.arguments, *self.forward.locals))
+        return text
 
     def __repr__(self) -> str:
         return f"<rule {self.name}: {self.signature}>"
@@ -105,36 +150,26 @@ class Rule:
         of its local names; it returns one gradient, named ``d`` and the argument's name, for each argument
         that has one.
         """
-        known = (*self.forward.arguments, *self.forward.locals, f"d{self.output}")
-        text = read_text(function)
-        self._check_names(text, known)
-        self._check_returns(
-            text, tuple(f"d{name}" for name in self.differentiable), "where the gradients are",
-            "return one gradient for each argument that has one, in the forward's order",
-        )  # fmt: skip
-        self._backward, self.backward_function = text, function
+        self.backward_function = function
+        self._reread("_backward")
         return function
 
     def draws(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate the lines that draw this rule's mask; they take ``shape`` and ``key``."""
-        text = read_text(function)
-        self._check_names(text, ("shape", "key"))
-        masks = tuple(name for name, kind in self.forward.kinds.items() if kind == "mask")
-        self._check_returns(text, masks, "where the masks are")
-        if self.evaluation is self:
-            raise RuleError(
-                f"{text.place}: draws for training, and what {self.name} is outside training is not said",
-                fix="declare @rule(..., evaluation=identity), or another rule of the same arguments",
-            )
-        self.sample = text
+        self._sample_function = function
+        self._reread("sample")
         return function
 
     def updates(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate the lines that update this rule's running state after a training step."""
-        text = read_text(function, updates=True)
-        self._check_names(text, (*self.forward.arguments, *self.forward.locals))
-        self.state = text
+        self._state_function = function
+        self._reread("state")
         return function
+
+    def _reread(self, text: str) -> None:
+        """Read a text again, or for the first time: it is that of a new function."""
+        vars(self).pop(text, None)
+        self._read()
 
     def _check_returns(self, text: Text, wanted: tuple[str, ...], where: str, fix: str = "") -> None:
         if text.returns != wanted:
@@ -142,17 +177,18 @@ class Rule:
                 f"{text.place}: returns {', '.join(text.returns)} {where} {', '.join(wanted)}", fix=fix
             )
 
-    def _check_names(self, text: Text, known: tuple[str, ...]) -> None:
+    def _check_names(self, text: Text, known: tuple[str, ...], forward: Text | None = None) -> None:
+        forward = forward or self.forward
         for name in text.arguments:
             if name not in known:
                 raise RuleError(
                     f"{text.place}: takes {name}, which {self.name} does not define", fix=nearest(name, known)
                 )
         for name in text.options:
-            if name not in self.forward.options:
+            if name not in forward.options:
                 raise RuleError(
                     f"{text.place}: takes the option {name}, which {self.name} does not have",
-                    fix=nearest(name, self.forward.options),
+                    fix=nearest(name, forward.options),
                 )
         for name in text.locals:
             if name in known:
@@ -235,6 +271,11 @@ class Rule:
         return {name: after[f"d{name}"] for name in self.differentiable}
 
 
+def _is_own(function: Callable[..., Any]) -> bool:
+    """Whether a function is in a file of handgrad's rules, whose texts the tests have read: importing takes as long again."""
+    return (getattr(function, "__module__", None) or "").startswith("handgrad.rules.")
+
+
 def _misfit(given: Any, default: Any) -> str:
     """Return what to give where an option counts something, as its default shows, and is given something else."""
     if isinstance(default, tuple):
@@ -298,7 +339,7 @@ def rule(
     def declare(function: Callable[..., Any]) -> Rule:
         axes = Signature.parse(signature, where=where, **computed)
         declared = Rule(function, axes, constant=constant, evaluation=evaluation)
-        if function.__module__.startswith("handgrad.rules."):
+        if _is_own(function):
             if declared.name not in function.__globals__.get("__all__", ()):
                 raise RuleError(
                     f"{declared.forward.place}: {declared.name} is not in __all__",
@@ -321,12 +362,23 @@ class UpdateRule:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
-        self.text = read_text(function, updates=True)
-        self.name = self.text.name
-        self.slots = tuple(name for name, kind in self.text.kinds.items() if kind == "state")
-        parameter, gradient = (*self.text.arguments, "", "")[:2]
+        self.function, self.name = function, function.__name__
+        if not _is_own(function):
+            _ = self.text
+
+    @cached_property
+    def text(self) -> Text:
+        """The lines."""
+        text = read_text(self.function, updates=True)
+        parameter, gradient = (*text.arguments, "", "")[:2]
         if gradient != f"d{parameter}":
-            raise RuleError(f"{self.text.place}: takes a parameter and its gradient first, as in (W, dW)")
+            raise RuleError(f"{text.place}: takes a parameter and its gradient first, as in (W, dW)")
+        return text
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The arguments that the optimiser keeps for each parameter."""
+        return tuple(name for name, kind in self.text.kinds.items() if kind == "state")
 
     def __repr__(self) -> str:
         return f"<update {self.name}>"

@@ -19,8 +19,8 @@ from handgrad.rules.primitives import PRIMITIVES
 
 __all__ = ["ForLoop", "Line", "Text"]
 
-FORMULAS: dict[str, tuple[list[str], ast.expr]] = {}
-"""What rules have in common, by name: arguments and an expression, which is written out where a line calls it."""
+FORMULAS: dict[str, FunctionType] = {}
+"""What rules have in common, by name: functions that return an expression, which is written out where a line calls it."""
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
@@ -169,13 +169,15 @@ def substitute(part: Any, known: Mapping[str, ast.expr]) -> Any:
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give an expression that several rules have in common a name; their lines have the expression itself."""
-    node = _definition(cast("FunctionType", function))
-    (returned,) = (each for each in node.body if isinstance(each, ast.Return))
-    FORMULAS[function.__name__] = (
-        [argument.arg for argument in node.args.args],
-        cast("ast.expr", returned.value),
-    )
+    FORMULAS[function.__name__] = cast("FunctionType", function)
     return function
+
+
+def _formula(name: str) -> tuple[list[str], ast.expr]:
+    """Return the arguments and the expression of a formula."""
+    node = _definition(FORMULAS[name])
+    (returned,) = (each for each in node.body if isinstance(each, ast.Return))
+    return [argument.arg for argument in node.args.args], cast("ast.expr", returned.value)
 
 
 class _WrittenOut(ast.NodeTransformer):
@@ -185,7 +187,7 @@ class _WrittenOut(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.func, ast.Name) or node.func.id not in FORMULAS:
             return node
-        arguments, expression = FORMULAS[node.func.id]
+        arguments, expression = _formula(node.func.id)
         return ast.copy_location(substitute(expression, dict(zip(arguments, node.args, strict=True))), node)
 
 

@@ -75,7 +75,8 @@ def is_upstream_name(name: str) -> bool:
 def is_target(path: Path) -> bool:
     """Whether a path's name says that it is a target: nobody wants its gradient."""
     last = plain(path[-1]) if path else ""
-    made_up = last.endswith(("outputs", "labels")) and last != "outputs"
+    of_gradient = any(last == f"{prefix}outputs" for prefix in PREFIXES)  # ``d_outputs``
+    made_up = last.endswith(("outputs", "labels")) and last != "outputs" and not of_gradient
     return (
         last in TARGETS
         or made_up

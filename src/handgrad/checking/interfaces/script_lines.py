@@ -326,7 +326,8 @@ def moved_by(statement: ast.stmt) -> str:
         moves or _is_scaled_product(by) or (isinstance(statement, ast.AugAssign) and _begins_with_gamma(by))
     )
     last = name.rpartition(".")[2]
-    is_other = is_loss_name(last) or is_gradient_name(last) or plain(last) in STEPS
+    is_loss = is_loss_name(last) and f"d{plain(last)}" not in map(plain, read)  # E of E -= rate * dE is none
+    is_other = is_loss or is_gradient_name(last) or plain(last) in STEPS
     return name if moves and not is_other and not _reads_autograd(by) else ""
 
 

@@ -271,6 +271,7 @@ def alias_of(forward: Function, backward: Function) -> dict[str, str]:
         each for each in given
         if not is_target((each,)) and not plain(each).startswith(UPSTREAMS) and plain(each) not in RATES | SAVED
         and not any(word in plain(each) for word in ("epoch", "iter", "rate", "batch"))
+        and not plain(each).startswith(("out", "pred", "yhat", "prob", "logit"))  # which forward returned
     ]  # fmt: skip
     trains = any(is_target((each,)) for each in given)
     return {wanted[0]: others[0]} if trains and len(wanted) == 1 == len(others) and wanted != others else {}

@@ -112,7 +112,9 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
                 function == backward and is_upstream_name(name)
             )
             asked = k == 0 or name in needed or not is_upstream or _is_asked_for(name)
-            if name not in given and asked and (name in needed or k or name == "self"):
+            if name not in given and _is_filled(value, given):
+                given[name] = {key: np.zeros_like(each) for key, each in value.items()}
+            elif name not in given and asked and (name in needed or k or name == "self"):
                 given[name] = value
     if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
         return
@@ -195,6 +197,14 @@ def _telling(name: str, value: Any) -> Any:
 def _is_asked_for(name: str) -> bool:
     """Whether a recorded argument of a backward is one to give: neither what forward returned nor an upstream gradient."""
     return is_target((name,)) or plain(name) in OPTIONS
+
+
+def _is_filled(value: Any, given: dict[str, Any]) -> bool:
+    """Whether a dictionary has the keys of another one that is given: gradients add up in it, from 0."""
+    return isinstance(value, dict) and any(
+        isinstance(each, dict) and each.keys() == value.keys() and each is not value
+        for each in given.values()
+    )
 
 
 def _rows(given: dict[str, Any]) -> int:
