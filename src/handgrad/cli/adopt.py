@@ -46,7 +46,7 @@ def adopt_command(source: str, out: Path | None, overwrite: bool, steps: int, as
     target = out or ADOPTED / path.stem
     if target.exists() and not overwrite:  # before the work rather than after it
         raise AdoptError(f"{target}: is there already", fix="give --overwrite, or another folder with --out")
-    with importing_from(path.parent):
+    with importing_from(path):
         adoption = _adopted(path, name, steps)
     files = write_adoption(adoption, target, overwrite=overwrite)
     if as_json:

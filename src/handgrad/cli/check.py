@@ -104,7 +104,7 @@ def check_command(
         request = _Request(
             path, name, loss, dict(map(_gradient, gradients)), seed, fix, yes, verbose, as_json
         )
-        with importing_from(path.parent):
+        with importing_from(path):
             return _check_file(request)
     except (HandgradError, RecursionError) as error:
         if isinstance(error, RecursionError):

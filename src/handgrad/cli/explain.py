@@ -164,7 +164,7 @@ def _of_file(source: str, rows: int) -> _Subject:
     """Return the only network or rule of a file, or the one named, with its inputs or random ones."""
     file, _, name = source.partition(".py")
     path, generator = Path(f"{file}.py"), np.random.default_rng(0)
-    with importing_from(path.parent):
+    with importing_from(path):
         module = import_file(path)
         own = [
             each for each, value in vars(module).items()

@@ -55,9 +55,10 @@ class Found:
 
 
 @contextmanager
-def importing_from(folder: Path) -> Iterator[None]:
-    """Let a file import from its own folder, as `python FILE.py` does; a call of `sys.exit` in it is an error."""
-    first = str(folder.resolve())
+def importing_from(file: Path) -> Iterator[None]:
+    """Let a file import from its folder, and read no arguments, as `python FILE.py` does; its `sys.exit` is an error."""
+    first, argv = str(file.parent.resolve()), sys.argv
+    sys.argv = [str(file)]
     sys.path.insert(0, first)
     try:
         yield
@@ -67,6 +68,7 @@ def importing_from(folder: Path) -> Iterator[None]:
             fix='put that under `if __name__ == "__main__":`',
         ) from None
     finally:
+        sys.argv = argv
         if first in sys.path:
             sys.path.remove(first)
 

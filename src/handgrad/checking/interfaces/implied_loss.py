@@ -15,6 +15,7 @@ from handgrad.checking.subject import CheckError
 STEP = 1e-5  # of the central difference along one direction
 OUTPUT = "output_"  # what a loss calls the prediction
 AGREES = 1e-4  # relative: far from what an error in a gradient makes
+EXACTLY = 1e-7  # as a right one does: of probabilities near a half, squared errors have nearly the slopes of a cross-entropy
 
 
 def _cross_entropy(p: Any, t: Any) -> Any:
@@ -28,8 +29,8 @@ def _binary_cross_entropy(p: Any, t: Any) -> Any:
 SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "0.5 * sum((output - target)**2)": lambda p, t: 0.5 * np.sum((p - t) ** 2),
     "sum((output - target)**2)": lambda p, t: np.sum((p - t) ** 2),
-    "-sum(target * log(output) + (1 - target) * log(1 - output))": _binary_cross_entropy,
     "-sum(target * log(output))": _cross_entropy,
+    "-sum(target * log(output) + (1 - target) * log(1 - output))": _binary_cross_entropy,
 }
 DIVISORS: dict[str, Callable[[Any], int]] = {
     "": lambda p: 1,
@@ -51,7 +52,11 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
     def loss(**values: Any) -> Any:
         output, wanted = np.atleast_1d(values[OUTPUT]), np.atleast_1d(values[target])
-        if wanted.dtype.kind in "iu" and wanted.size < output.size and wanted.size in output.shape:
+        if (
+            wanted.dtype.kind in "iu" and wanted.size == 1 < output.size and output.ndim == 1
+        ):  # one row's class
+            wanted = np.eye(output.size)[int(wanted[0])]
+        elif wanted.dtype.kind in "iu" and wanted.size < output.size and wanted.size in output.shape:
             columns = np.eye(output.size // wanted.size)[:, wanted.ravel()]
             wanted = columns if columns.shape == output.shape else columns.T
         elif wanted.shape != output.shape:
@@ -71,15 +76,16 @@ def taking_output(loss: Callable[..., Any], *others: str) -> Callable[..., Any]:
 
 def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
     """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes."""
-    best, most = None, -1
+    best, most, exact = None, -1, -1
     every_pair = []
     for formula, pair in pairs:
         every_pair.append((formula, pair))
-        count, every = agreeing(pair)
+        (count, every), (exactly, _) = agreeing(pair), agreeing(pair, EXACTLY)
         # where as many agree with a sum as with an average, to forget the average is the more common
-        if count > most or (count == most > 0 and " / rows" in formula):
-            best, most = (formula, pair), count
-        if count == every:
+        averaged = count == most > 0 and exactly == exact and " / rows" in formula
+        if (count, exactly) > (most, exact) or averaged:
+            best, most, exact = (formula, pair), count, exactly
+        if exactly == every:
             break
     if best is None:
         raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
@@ -120,10 +126,10 @@ def most_agreeing(readings: Iterable[Callable[[], Pair]]) -> Pair | None:
     return best
 
 
-def agreeing(pair: Pair) -> tuple[int, int]:
+def agreeing(pair: Pair, tolerance: float = AGREES) -> tuple[int, int]:
     """Return how many of a pair's gradients, of how many, agree with the slope of its forward along a random direction."""
     found = _slopes(pair, np.random.default_rng(1)).values()
-    count = sum(abs(slope - given) <= AGREES * max(abs(slope), abs(given)) != 0 for slope, given in found)
+    count = sum(abs(slope - given) <= tolerance * max(abs(slope), abs(given)) != 0 for slope, given in found)
     return count, len(found)
 
 

@@ -53,7 +53,13 @@ def in_scope_number(node: ast.Constant, scope: Mapping[str, Any]) -> ast.expr:
     numbers = {text: value for text, value in scope.items() if isinstance(value, float | int | np.number)}
     floats = {text: value for text, value in numbers.items() if isinstance(value, float | np.floating)}
     for text, value in floats.items():
-        for template, number in (("A", value), ("1 - A", 1 - value), ("1 / A", 1 / value if value else 0.0)):
+        inverse = 1 / value if value else 0.0
+        for template, number in (
+            ("A", value),
+            ("1 - A", 1 - value),
+            ("1 / A", inverse),
+            ("2 * A", 2 * value),
+        ):
             if np.isclose(number, node.value, rtol=SAME_NUMBER, atol=0):
                 return fill(template, A=text)
     counts = {text: value for text, value in numbers.items() if text not in floats and value > 1}

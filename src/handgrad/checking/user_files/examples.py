@@ -106,7 +106,9 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     calls = [user_file.call_of(each, owner) for each in functions]
     needed = needed_names(candidate)
     given: dict[str, Any] = {}
-    for k, (call, function) in enumerate(zip(calls, functions, strict=True)):
+    numbered = list(enumerate(zip(calls, functions, strict=True)))
+    # Backward's targets are those of forward's rows; a loss may first be called for all rows, to be printed.
+    for k, (call, function) in (numbered[0], *numbered[:0:-1]):
         for name, value in call.arguments.items() if call else ():
             is_upstream = is_backward_name(function.__name__) or (
                 function == backward and is_upstream_name(name)
