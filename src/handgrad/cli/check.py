@@ -76,7 +76,7 @@ def check_command(
     functions (f and f_backward, f and f_prime), classes (forward and backward, also networks that update themselves),
     functions that return a loss with its gradients, scripts up to their first update. The arguments are those that the
     file calls it with (also under `if __name__ == "__main__"`), or drawn. A file that has `forward`, `backward` and
-    `inputs` is checked at inputs(rng). What the file prints while it is checked is not shown.
+    `inputs` is checked at inputs(rng). What the file prints when it is run is shown first.
 
     \b
     handgrad check layer.py
@@ -109,7 +109,8 @@ def check_command(
     except (HandgradError, RecursionError) as error:
         if isinstance(error, RecursionError):
             error = CheckError(
-                f"{path}: {error}", fix="divide the expression that has hundreds of operations"
+                f"{path}: an expression is nested too deep to be read",
+                fix="divide the expression that has hundreds of operations",
             )
         if as_json:
             click.echo(Report(source, "cannot tell", not_proved=(str(error),)).to_json())

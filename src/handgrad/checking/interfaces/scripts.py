@@ -8,7 +8,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from types import CodeType, FunctionType
 from typing import Any
@@ -187,7 +187,8 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
 
         world = {name: code.names[name] for name in code.given if is_array(code.names[name])}
         world |= {name: found[name] for name in parameters}
-        return adapt(world, forward, backward, title, matched)
+        pair = adapt(world, forward, backward, title, matched)
+        return replace(pair, limits=(*pair.limits, *_other_moves(updates, gradients)))
 
     if loss:
         compiled = compile(loss, f"{code.file} (its loss)", "eval")
@@ -207,6 +208,17 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         if name in moved
     }
     return _with_implied_loss(with_loss, difference, penalties)
+
+
+def _other_moves(updates: Statements, gradients: Mapping[str, str]) -> list[str]:
+    """Return that parameters move by other names than their gradients', such as a momentum's: these lines are not judged."""
+    found = [
+        ast.unparse(each)
+        for each in every(updates)
+        if moved_by(each) in gradients.values() and not names_in([each], ast.Load) & gradients.keys()
+    ]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [f"the update was not judged, only its gradients: {found[0]}{more}"] if found else []
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from handgrad.checking.report.report import ArgumentResult, Finding, Report, Verdict
 
 SCREEN = 23  # lines, and one for the prompt
-LEVELS = 5  # of leaving something out, from nothing on
+LEVELS = 5  # of leaving something out, from little on
+EVERYTHING = -1  # as a level
 MANY = 3  # gradients that have a line each where there is little room
 MORE = "  there is more: handgrad check --verbose, or report.text(full=True)"
 
@@ -44,9 +45,11 @@ def coloured_parts(line: str) -> tuple[str, str, str, str]:
 
 def lines_of(report: Report, width: int, *, full: bool) -> list[str]:
     """Return a report as lines of text: all of it, or as much as fits a screen."""
+    if full:
+        return _at_level(report, width, EVERYTHING)
     lines = _at_level(report, width, 0)
     for level in range(1, LEVELS):
-        if full or len(lines) <= SCREEN:
+        if len(lines) <= SCREEN:
             return lines
         lines = [*_at_level(report, width, level), "", MORE]
     return lines if len(lines) <= SCREEN else [*lines[: SCREEN - 1], MORE]
@@ -68,7 +71,11 @@ def _at_level(report: Report, width: int, level: int) -> list[str]:
         lines += ["", *textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")]
     elif report.verdict == "wrong" and not report.findings:
         lines += ["", "  no known mistake explains it; look at the worst entries above"]
-    if report.verdict != "wrong":
+    if report.verdict == "wrong" and level > EVERYTHING:  # all depends on a loss that is only assumed
+        lines += _notes(
+            "tried", tuple(each for each in report.tried if each.startswith("no loss was found")), width
+        )
+    else:
         unknown = "what is not known" if report.verdict == "cannot tell" else "what this does not prove"
         lines += _notes("tried", report.tried if level < 1 else (), width)
         lines += _notes(unknown, report.not_proved if level < 2 else report.not_proved[:3], width)
