@@ -491,15 +491,20 @@ class Explanation(HTMLReprMixin):
         return f"{self.title} · {self.rows:,} row{'s' * (self.rows != 1)}{loss}"
 
     def undone(self, line: ExplainedLine) -> ExplainedLine | None:
-        """Return the forward line that a backward line undoes; in a loop over time, the one that reads its value."""
+        """Return the forward line that a backward line differentiates.
+
+        Of a rule's lines it is the one that reads the value and makes what the backward line has the gradient of, in a loop
+        over time the one that reads the value; else the one that makes the former, or the rule's output.
+        """
         forward = [other for other in self.lines if other.phase in ("forward", "loss")]
         made = [other for other in forward if other.target == line.undoes]
         of = self.gradient_of(line)
         own = [
             other for other in forward for end in made if (other.layer, other.rule) == (end.layer, end.rule)
         ]
-        reading = [other for other in own if other.loop and of in other.reads]
-        return next(iter(reading or made), None)
+        handing = [other for other in own if f"d{other.target}" in line.reads]
+        reading = [other for other in own if of in other.reads and (other.loop or other in handing)]
+        return next(iter(reading or handing or made), None)
 
     def ways(self, line: ExplainedLine) -> dict[str, str]:
         """Return what a line adds up that only sums the ways from a value to the loss: each gradient, by the next value."""

@@ -325,7 +325,7 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
         some_stopped = bool(np.any(~there.any(axis=0) & ~used.any(axis=0)))
         alternative = "wrong-local-derivative" if some_stopped else ""  # another mask, or one of two
     code = code or ("wrong-local-derivative" if entrywise else "missing-term")
-    words = f"{int(wrong.sum())} of {wrong.size} slopes from d{argument} to the output {words}"
+    words = f"{int(wrong.sum())} of {wrong.size} partial derivatives of the output in {argument} {words}"
     mixed = code == "wrong-axis" and kind == (True, False, True)
     cost = UNMASKED if unmasked and not kind[0] else MIXED if mixed else LAST
     yield Diagnosis(code, (argument,), words, cost, alternative=alternative)
