@@ -138,6 +138,20 @@ def train():
 train()
 """
 
+ALONE = """
+class Layer:
+    def __init__(self, n, m):
+        self.W = np.random.randn(n, m)
+
+    def forward(self, x):
+        self.x = x
+        return np.tanh(x @ self.W)
+
+    def backward(self, dout):
+        dW = self.x.T @ (dout * (1 - np.tanh(self.x @ self.W) ** 2))
+        return dW
+"""
+
 RETURNED = """
 class Model:
     def __init__(self):
@@ -362,11 +376,11 @@ def test_a_parameter_called_e_is_no_loss(handgrad: Command, write: Path) -> None
 
 @pytest.mark.parametrize(
     "program",
-    [UPSTREAM, RETURNED, FILLED, PRINTED, ONE_ROW],
-    ids=["d_outputs", "out", "G", "printed", "label"],
+    [UPSTREAM, ALONE, RETURNED, FILLED, PRINTED, ONE_ROW],
+    ids=["d_outputs", "dW alone", "out", "G", "printed", "label"],
 )
 def test_right_programs_are_right(handgrad: Command, write: Path, program: str) -> None:
-    """An upstream gradient called d_outputs, what forward returned, gradients that add up, a loss of other rows, a label."""
+    """Each was called wrong, or could not be judged, for a name or the order of its calls."""
     write.write_text("import numpy as np\nnp.random.seed(3)\n" + program)
     assert ": right\n" in handgrad("check", "given.py").stdout
 

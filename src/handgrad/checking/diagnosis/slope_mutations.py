@@ -196,7 +196,12 @@ def _other_slopes(
     )
     yield "extra-term", f"{of} is multiplied twice", POWER, partial(_raised, power=2)
     elsewhere = "wrong-evaluation-point"
-    yield elsewhere, f"{of} is taken at {result}, what it returns, not at {start}", ELSEWHERE, _at_result
+    places = (
+        f"{result}, what it returns, not at {start}"
+        if result != start
+        else "what it returns, not at what it takes"
+    )
+    yield elsewhere, f"{of} is taken at {places}", ELSEWHERE, _at_result
     right = first.slope(values)
     for text, formula in IN_THE_OUTPUT:
         if close(formula(values[first.end.output]), right):

@@ -29,10 +29,13 @@ from handgrad.checking.interfaces.names import (
     SUFFIXES,
     Path,
     arrays_in,
+    bare_name,
     get,
     is_floating,
+    is_gradient_name,
     is_target,
     is_upstream_name,
+    names_of_array,
     plain,
 )
 from handgrad.checking.interfaces.own_objects import Pair
@@ -176,6 +179,8 @@ def _running(
         with variables_of(backward, variables) if inside else nullcontext():
             returned = in_world(backward, world)(**given)
         rate = RATE if takes_rate else rate_of(world)
+        if len(names) == 1 and _is_of_a_parameter(names[0], returned, world):
+            returned = {names[0]: returned}
         found = left_by(world, before, by_returned_name(returned, names, inner), rate)
         found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
         if upstreams or carrier:
@@ -184,6 +189,17 @@ def _running(
         return times(upstream[0], found)
 
     return run_backward
+
+
+def _is_of_a_parameter(name: str, value: Any, world: World) -> bool:
+    """Whether the only value returned is a parameter's gradient, by name and shape, and can be none of an argument."""
+    shape, arguments = np.shape(value), (np.shape(each) for each in world.values() if is_array(each))
+    if not is_array(value) or not is_gradient_name(name) or shape in arguments:
+        return False
+    known = names_of_array((name,))
+    return any(
+        bare_name(path) in known and np.shape(each) == shape for path, each in arrays_in(world).items()
+    )
 
 
 def _check_scalar(forward: Function, backward: Function, found: Found, shape: tuple[int, ...]) -> None:
