@@ -35,6 +35,7 @@ from handgrad.errors import HandgradError
 from handgrad.explaining.execution import execute_network
 from handgrad.explaining.terminal import show_line
 from handgrad.program.lines_in_python import evaluate
+from handgrad.rules import attention
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,16 @@ def test_a_gradient_names_the_forward_line_that_reads_its_value() -> None:
     )
     indices = rng.integers(0, 5, (2, 4))
     assert "differentiates" not in show_line(explain(tied, indices, indices), "dE1")
+
+
+def test_a_line_within_a_rule_differentiates_the_line_that_its_gradient_comes_through() -> None:
+    """Of attention, q is read by the scores and not by the output; of what is no gradient's own line, the nearest."""
+    rng = np.random.default_rng(0)
+    explained = explain(attention, *(rng.normal(size=(5, 4, 3)) for _ in range(3)))
+    of = {line.target: str(explained.undone(line)) for line in explained.lines if line.phase == "backward"}
+    assert of["dv"] == of["dp"] == "y = p @ v"
+    assert of["dq"] == of["dk"] == "s = q @ k.mT / q.shape[-1] ** 0.5"
+    assert of["ds"].startswith("p = e / ")
 
 
 def test_each_value_has_letters_sizes_and_its_gradient(explained: Explanation) -> None:
