@@ -386,6 +386,11 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
             )
     if full == 1:
         return f"{output} and {of} are one number each here, and so is the Jacobian: {name}."
+    if not stored.outputs:
+        same = f", d{dependency.input}" if dependency.output == "loss" else ""
+        return (
+            f"{output} is one number, so that its Jacobian has the shape of {of}: it is the gradient{same}."
+        )
     return f"Every entry of {output} may depend on every entry of {of}: {full:,} numbers."
 
 
