@@ -305,7 +305,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "check pets.csv": (2, "pets.csv: is no Python file"),
     "check syntax.py": (2, "syntax.py:1: SyntaxError: invalid syntax"),
     "check bytes.py": (2, "bytes.py: SyntaxError: source code string cannot contain null bytes"),
-    "check long.py": (2, "long.py: maximum recursion depth exceeded"),
+    "check long.py": (2, "long.py: an expression is nested too deep to be read"),
     "check longer.py": (2, "longer.py: an expression is nested too deep to be read"),
     "check missing.py": (2, "missing.py:2: ModuleNotFoundError: No module named 'nowhere_at_all'"),
     "check exits.py": (2, "exits.py:2: SystemExit: 3"),
@@ -363,7 +363,7 @@ WRONG: dict[str, tuple[int, str]] = {
     # explaining
     "explain swish.py:swish": (1, "swish.py:swish: there is no network and no rule"),
     "explain undefined.py": (1, "undefined.py: there is no network and no rule"),
-    "explain rules.py": (1, "rules.py: there are 2: square, cube"),
+    "explain rules.py": (1, "rules.py: there are 2 networks and rules: square, cube"),
     "explain nothing.py": (1, "nothing.py: there is no network and no rule"),
     "explain network.py --epochs 3": (1, "network.py is a file of your own, which has its own settings"),
     "explain runs/pets --epochs 3": (1, "runs/pets is a run, which has its own settings"),
@@ -383,7 +383,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "explain broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
     "lab 'a file'/x.html": (1, "a file/x.html: cannot be written: a file is no folder"),
     "explain --html 'a file'/x.html": (1, "a file/x.html: cannot be written: a file is no folder"),
-    "explain network.py": (1, "network.py: there is nothing to check in it"),
+    "explain network.py": (1, "network.py: network has no loss, at which its gradients begin"),
     # the other commands
     "show nowhere.csv": (1, "nowhere.csv: there is no such file"),
     "show --config broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),

@@ -116,7 +116,7 @@ def test_a_jacobian_is_of_the_row_that_is_asked_for(handgrad: Command) -> None:
     assert "of         a1 (O1 = 8) with respect to z1 (O1 = 8), for row 0\n" in said
     assert "structure  diagonal\n" in said
     assert "stored     diag((z1 > 0)[0])\n" in said
-    assert "\nfull\n" in said
+    assert "\nfull: O1 of a1 down, O1 of z1 across\n" in said
 
 
 def test_a_convolution_s_jacobian_is_sparse_for_the_batch_and_for_a_row(

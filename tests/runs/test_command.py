@@ -161,7 +161,8 @@ def test_a_finished_run_has_nothing_to_go_on_with(handgrad: Command) -> None:
     handgrad("train", "moons", *SMALL, "--out", "run")
     done = handgrad("train", "--resume", "run", "--json")
     assert done.stderr == "run: the training is finished\n"
-    assert json.loads(done.stdout).keys() == {"test_accuracy", "run"}
+    scores = {"test_accuracy", "test_balanced_accuracy", "test_f1", "test_roc_auc"}
+    assert json.loads(done.stdout).keys() == {*scores, "run"}
 
 
 def test_an_unfinished_run_says_how_it_goes_on(again: Path, handgrad: Command) -> None:

@@ -189,6 +189,11 @@ def _of_file(source: str, rows: int) -> _Subject:
                 f"handgrad adopt {path} makes a Network of a from-scratch one",
             )
         model, inputs = known[0].forward, known[0].inputs
+        if isinstance(model, Network) and model.loss is None:
+            raise ConfigurationError(
+                f"{source}: {known[0].name} has no loss, at which its gradients begin",
+                fix="give it one: Network(…, loss=MeanSquaredError())",
+            )
         if inputs is None and isinstance(model, Network):
             origin = f"the weights of {known[0].name} in {path.name}, {rows} random row{'s' * (rows != 1)}"
             return _Subject(model, draw_rows(model, rows, generator), origin=origin)

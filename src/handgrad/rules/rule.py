@@ -150,26 +150,29 @@ class Rule:
         of its local names; it returns one gradient, named ``d`` and the argument's name, for each argument
         that has one.
         """
-        self.backward_function = function
-        self._reread("_backward")
+        self._set("backward_function", "_backward", function)
         return function
 
     def draws(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate the lines that draw this rule's mask; they take ``shape`` and ``key``."""
-        self._sample_function = function
-        self._reread("sample")
+        self._set("_sample_function", "sample", function)
         return function
 
     def updates(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate the lines that update this rule's running state after a training step."""
-        self._state_function = function
-        self._reread("state")
+        self._set("_state_function", "state", function)
         return function
 
-    def _reread(self, text: str) -> None:
-        """Read a text again, or for the first time: it is that of a new function."""
+    def _set(self, attribute: str, text: str, function: Callable[..., Any]) -> None:
+        """Take a function, and read its text; one that is no rule's leaves the rule as it was."""
+        before = getattr(self, attribute)
+        setattr(self, attribute, function)
         vars(self).pop(text, None)
-        self._read()
+        try:
+            self._read()
+        except RuleError:
+            setattr(self, attribute, before)
+            raise
 
     def _check_returns(self, text: Text, wanted: tuple[str, ...], where: str, fix: str = "") -> None:
         if text.returns != wanted:

@@ -250,8 +250,8 @@ class _Search:
                 and self._is_known(after[k]) == "gradient"
             ):
                 later.setdefault(shown)
-        here = f"{site.line}: "  # of a line that runs several times, one of its values may be right
-        listed = [each for each in right if not each.startswith(here)]
+        here = f"{site.line}: {_own_name(event) or 'return'}"  # which may be right at another time of a loop
+        listed = [each for each in right if each != here]
         right_with_it = (
             name for name in self.runs.right if name in self.runs.wrong and self.runs.is_right(name, mended)
         )
@@ -265,7 +265,7 @@ class _Search:
             name=_own_name(event),
             what=suggestion.what,
             mends=tuple(right_with_it),
-            later=tuple(each for each in later if not each.startswith(here) and each not in right),
+            later=tuple(each for each in later if each != here and each not in right),
             right=tuple(listed),
             is_early=bool(suggestion.breaks),
             entry=entry,
