@@ -81,8 +81,7 @@ def test_an_estimator_in_the_place_of_a_training_is_no_training(tmp_path: Path, 
     estimator.save(tmp_path / "run", overwrite=True)
     for name in ("evaluation.png", "explanation.html", "checkpoint.safetensors"):
         assert not (tmp_path / "run" / name).exists()
-    assert handgrad("train", "--resume", "run").stderr == "run: the training is finished\n"
-    for command in ("evaluate run", "explain run", "train --resume run --epochs 9"):
+    for command in ("evaluate run", "explain run", "train --resume run"):
         refused = handgrad(*command.split(), code=1).stderr
         assert refused.startswith("Error: run: holds an estimator, whose training data is not known\n")
 
