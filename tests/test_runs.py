@@ -177,6 +177,22 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
             save_run(tmp_path / folder, run, HISTORY, "")
         assert "overwrite=True" in caught.value.fix
     assert {path.name for path in (tmp_path / "own").iterdir()} == {"history.csv", "mine.txt"}
+    (tmp_path / "log").mkdir()  # a history.jsonl of another program is no training that was killed
+    (tmp_path / "log" / "history.jsonl").write_text('{"event": 1}\n')
+    with pytest.raises(RunError, match=r"log: holds history\.jsonl, though no run"):
+        save_run(tmp_path / "log", run, HISTORY, "")
+    (tmp_path / "project" / "new").mkdir(parents=True)  # where the new run is written first
+    (tmp_path / "project" / "new" / "thesis.txt").write_text("mine")
+    with pytest.raises(RunError, match=r"new: holds thesis\.txt, which is no run's"):
+        save_run(tmp_path / "project", run, HISTORY, "", overwrite=True)
+    assert (tmp_path / "project" / "new" / "thesis.txt").read_text() == "mine"
+    (tmp_path / "project" / "new" / "thesis.txt").unlink()
+    (
+        tmp_path / "project" / "new" / "tensorboard"
+    ).mkdir()  # what a training that was killed has left is replaced
+    for left in (".lock", "config.toml", ".weights.safetensors.12345678.tmp"):
+        (tmp_path / "project" / "new" / left).touch()
+    save_run(tmp_path / "project", run, HISTORY, "", overwrite=True)
     save_run(tmp_path / "own", run, HISTORY, "", overwrite=True)
     assert (tmp_path / "own" / "history.csv").read_text() != "mine"
     assert (tmp_path / "own" / "mine.txt").read_text() == "mine"

@@ -35,6 +35,7 @@ from handgrad.data import Dataset, Task
 from handgrad.data.columns import KINDS, Column
 from handgrad.errors import DataError, RunError, listed
 from handgrad.files import (
+    LEFT_BEHIND,
     FolderLock,
     Tensors,
     check_file,
@@ -174,7 +175,9 @@ def in_the_way(folder: Path, settings: str = "") -> str:
     if holds_run(folder):
         return "holds a run"
     found = [name for name in RUN_FILES if os.path.lexists(folder / name)]
-    if "history.jsonl" in found or (found == ["config.toml"] and _holds(folder / "config.toml", settings)):
+    if _is_history(folder / "history.jsonl"):
+        return ""
+    if found == ["config.toml"] and _holds(folder / "config.toml", settings):
         return ""
     return f"holds {found[0]}, though no run, and a run has a file of that name" if found else ""
 
@@ -184,6 +187,33 @@ def _holds(path: Path, text: str) -> bool:
         return read_file(path, MOST_BYTES) == text.encode()
     except RunError:
         return False
+
+
+def _is_history(path: Path) -> bool:
+    """Whether a file begins as a training's history does; a last line may not be all there."""
+    try:
+        History.from_json_lines(read_file(path, MOST_BYTES).split(b"\n", 1)[0].decode())
+    except (RunError, DataError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def place_of_new(folder: Path) -> Path:
+    """Return the subfolder where a run is first written that is to replace the one in a folder.
+
+    Raises
+    ------
+    RunError
+        Where that subfolder holds what is no run's, which would be deleted with it.
+    """
+    new = refuse_link(folder / "new")
+    names = sorted(path.name for path in new.iterdir() if not path.match(LEFT_BEHIND)) if new.is_dir() else []
+    if others := [name for name in names if name not in (*RUN_FILES, ".lock", "tensorboard")]:
+        raise RunError(
+            f"{new}: holds {others[0]}, which is no run's, and the new run is written there first",
+            fix="choose another folder, or rename that one",
+        )
+    return new
 
 
 @contextmanager
@@ -202,7 +232,7 @@ def new_run(folder: Path, *, overwrite: bool) -> Iterator[Path]:
             raise RunError(
                 f"{folder}: {found}", fix="give overwrite=True to replace it, or choose another folder"
             )
-        new = refuse_link(folder / "new")
+        new = place_of_new(folder)
         try:
             yield new
             replace_run(folder)

@@ -262,6 +262,11 @@ OTHERS: dict[str, Callable[[Path], object]] = {
         pa.table({"a": [1.0, 2.0], "t": pa.nulls(2, pa.float64())}), path
     ),
     "mine": lambda folder: [folder.mkdir(), (folder / "history.csv").write_text("mine")],
+    "runs/replaced": lambda folder: [
+        _run(folder),
+        (folder / "new").mkdir(),
+        (folder / "new" / "notes.txt").touch(),
+    ],
     "runs/estimator": lambda folder: [_run(folder), (folder / "estimator.json").write_text("{}")],
     "runs/unfinished": _unfinished,
     "runs/own": _own_layer,

@@ -60,6 +60,13 @@ TRAINING = [
 ]
 
 
+def free_address() -> str:
+    """Return localhost with a port on which nothing listens."""
+    with socket.socket() as listening:
+        listening.bind(("localhost", 0))
+        return f"localhost:{listening.getsockname()[1]}"
+
+
 class Processes:
     """Starts a command in several processes that train together, in a folder with a table of 203 rows."""
 
@@ -70,39 +77,25 @@ class Processes:
         with (folder / "table.csv").open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["a", "b", "c", "d", "e", "y"])
-            writer.writerows([*row, "yes" if row @ row > 5 else "no"] for row in x.tolist() and x)
+            writer.writerows([*row, "yes" if row @ row > 5 else "no"] for row in x)
 
     def start(
-        self, count: int, *arguments: object, environments: Sequence[Mapping[str, str]] = ({}, {}, {}, {}),
-        counts: Sequence[int] | None = None,
-    ) -> list[int]:  # fmt: skip
-        """Start it, with the options that say which process is which; return the numbers of the parents.
-
-        Each is given the same ``count`` of processes, or the one of its own in ``counts``. The last is started first: one
-        that is too many is to be there before the others have ended.
-        """
-        with socket.socket() as listening:
-            listening.bind(("localhost", 0))
-            port = listening.getsockname()[1]
-        place = ["--coordinator", f"localhost:{port}"]
-        started = [
-            self.server.start(
-                self.folder,
-                [
-                    "train",
-                    *arguments,
-                    *place,
-                    "--process",
-                    number,
-                    "--processes",
-                    (counts or [count] * count)[number],
-                ],
-                [os.devnull, self.folder / f"{number}.out", self.folder / f"{number}.err"],
-                environment=environments[number],
-            )
-            for number in reversed(range(count))
+        self, count: int, *arguments: object, environments: Sequence[Mapping[str, str]] = ({}, {}, {}, {})
+    ) -> list[int]:
+        """Start it in so many processes, with the options that say which is which; return their numbers of processes."""
+        address = free_address()
+        return [
+            self.start_one(number, count, address, *arguments, environment=environments[number])
+            for number in range(count)
         ]
-        return started[::-1]
+
+    def start_one(
+        self, number: int, count: int, address: str, *arguments: object, environment: Mapping[str, str] = {}
+    ) -> int:
+        """Start it as one of ``count`` processes."""
+        place = ["--coordinator", address, "--process", number, "--processes", count]
+        streams = [os.devnull, self.folder / f"{number}.out", self.folder / f"{number}.err"]
+        return self.server.start(self.folder, ["train", *arguments, *place], streams, environment=environment)
 
     def run(self, count: int, *arguments: object) -> None:
         """Run it to its end; one process is one that trains alone."""
@@ -189,9 +182,7 @@ def test_a_process_whose_address_is_wrong_ends_with_the_time_and_the_reason(proc
     place = ["--processes", "2", "--join-minutes", "0.02"]
     for number, host in enumerate(("localhost", "no-such-host.invalid")):
         log = processes.folder / "alone.err"
-        with socket.socket() as listening:
-            listening.bind(("localhost", 0))
-            address = f"{host}:{listening.getsockname()[1]}"
+        address = free_address().replace("localhost", host)
         command = ["train", *TRAINING, *place, "--process", str(number), "--coordinator", address]
         began = time.monotonic()
         started = processes.server.start(processes.folder, command, [os.devnull, os.devnull, log])
@@ -233,20 +224,33 @@ def test_processes_with_other_numbers_of_devices_are_named(processes: Processes)
         )
 
 
-@pytest.mark.parametrize("counts", [[2, 3], [3, 2, 3], [2, 3, 3]])
+@pytest.mark.parametrize("counts", [[2, 3], [3, 2, 3]])
 def test_processes_that_were_given_other_numbers_of_processes_are_named(
     processes: Processes, counts: list[int]
 ) -> None:
-    """JAX lets them join, and trains in as many as the first one counts; one that is too many does not join."""
-    together = [f"process {number} was given {count}" for number, count in enumerate(counts[: counts[0]])]
-    errors = [f"the processes were given different numbers of processes: {', '.join(together)}\n"] * counts[0]
-    errors.append(f"process {counts[0]} of 3 has no place: the first one at ")
-    for number, started in enumerate(processes.start(len(counts), *TRAINING, counts=counts)):
-        assert processes.server.wait(started) == 1
-        error = (processes.folder / f"{number}.err").read_text()
-        assert error.startswith(f"Error: {errors[number]}")
-        assert error.endswith("\n  fix    give each the same --processes\n")
-    assert number < counts[0] or f" was given {counts[0]} or fewer processes\n" in error
+    """JAX lets them join, and trains in as many as the first one counts."""
+    given = ", ".join(f"process {number} was given {count}" for number, count in enumerate(counts))
+    address = free_address()
+    started = [processes.start_one(number, count, address, *TRAINING) for number, count in enumerate(counts)]
+    for number, process in enumerate(started):
+        assert processes.server.wait(process) == 1
+        assert (processes.folder / f"{number}.err").read_text() == (
+            f"Error: the processes were given different numbers of processes: {given}\n"
+            "  fix    give each the same --processes\n"
+        )
+
+
+def test_a_process_that_is_too_many_has_no_place_and_the_others_train(processes: Processes) -> None:
+    """The second comes when the third has ended: what comes to an address that nobody listens at any more only waits."""
+    address = free_address()
+    first, third = (processes.start_one(n, count, address, *TRAINING) for n, count in ((0, 2), (2, 3)))
+    assert processes.server.wait(third) == 1
+    error = (processes.folder / "2.err").read_text()
+    assert error.startswith("Error: process 2 of 3 has no place: the first one at ")
+    assert " was given 2 or fewer processes\n" in error
+    assert error.endswith("\n  fix    give each the same --processes\n")
+    second = processes.start_one(1, 2, address, *TRAINING)
+    assert processes.server.wait(first) == processes.server.wait(second) == 0
 
 
 @pytest.mark.parametrize(
@@ -328,13 +332,8 @@ def test_one_process_is_no_cluster(environment: dict[str, str], count: int) -> N
 
 
 def test_the_script_for_two_processes_trains_one_network(processes: Processes) -> None:
-    with socket.socket() as listening:
-        listening.bind(("localhost", 0))
-        environment = {
-            **ENVIRONMENT,
-            "PORT": str(listening.getsockname()[1]),
-            "PATH": f"{BIN}:{os.environ['PATH']}",
-        }
+    _, port = free_address().split(":")
+    environment = {**ENVIRONMENT, "PORT": port, "PATH": f"{BIN}:{os.environ['PATH']}"}
     script = ["bash", EXAMPLES / "two-processes.sh", "run", *TRAINING]
     done = subprocess.run(script, cwd=processes.folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

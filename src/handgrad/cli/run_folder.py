@@ -35,6 +35,7 @@ from handgrad.runs import (
     delete_files,
     holds_run,
     in_the_way,
+    place_of_new,
     read_snapshots,
     replace_run,
     write_snapshots,
@@ -200,8 +201,9 @@ def folder_of_new(out: Path, configuration: Configuration, *, overwrite: bool) -
             f"{out}: {found}",
             fix=f"give --overwrite to replace it when the new one is finished, {resume}or another folder",
         )
+    new = place_of_new(out)
     question = f"{printable(str(out))} {found}. Replace it when the new one is finished?"
-    return refuse_link(out / "new") if overwrite or click.confirm(question, err=True) else None
+    return new if overwrite or click.confirm(question, err=True) else None
 
 
 def folder_to_resume(out: Path) -> Path:
