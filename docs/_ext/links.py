@@ -1,4 +1,4 @@
-"""Links of the built pages: those from a source page back to the reference are mended, and dead ones are warnings."""
+"""Links of the built pages: from rules' files to their pages, from a source page to the reference; dead ones are warnings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
+
+
+def lead_to_pages_of_rules(app: Sphinx, page: str, source: list[str]) -> None:
+    """Lead links to a rule's file, where Markdown's readers find it, to its page instead, or to its family's."""
+    source[0] = re.sub(
+        r"\[(`?)(\w+)\1\]\((?:\.\./)+src/handgrad/rules/\w+\.py\)",
+        lambda found: f"[{found[1]}{found[2]}{found[1]}](#{'rule' if found[1] else 'family'}-{found[2]})",
+        source[0],
+    )
 
 
 def mend_source_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
@@ -71,7 +80,8 @@ def check(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect both."""
+    """Connect all three."""
+    app.connect("source-read", lead_to_pages_of_rules)
     app.connect("html-page-context", mend_source_page)
     app.connect("build-finished", check)
     return {"parallel_read_safe": True}

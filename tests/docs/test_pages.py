@@ -65,6 +65,33 @@ def test_every_link_has_a_text() -> None:
     assert "[](" not in TEXT
 
 
+def headings(page: Path) -> set[str]:
+    """Return the anchors that a host of repositories gives a page's headings."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def test_every_link_leads_somewhere_where_the_page_is_read_as_markdown_too() -> None:
+    """To a file: a host of repositories makes no pages of the rules, whose links Sphinx leads there."""
+    pages = [
+        *DOCS.parent.glob("*.md"),
+        *DOCS.glob("*.md"),
+        *DOCS.glob("[!_r]*/*.md"),
+        DOCS / "rules" / "index.md",
+    ]
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 100
+    dead = [
+        link for page, link in links if link[0] != "#" and not (page.parent / link.partition("#")[0]).exists()
+    ]
+    dead += [link for page, link in links if link[0] == "#" and link[1:] not in headings(page)]
+    assert dead == []
+
+
 def test_every_rule_has_a_page_and_a_place_in_the_index(
     pages: ModuleType, rule_pages: ModuleType, written: dict[Any, str]
 ) -> None:
