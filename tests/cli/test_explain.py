@@ -66,12 +66,13 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_without_a_word_the_small_network_is_explained(handgrad: Command, tmp_path: Path) -> None:
-    """In the terminal and as a page, as of `handgrad lab`, with three sentences before it."""
+    """In the terminal and as a page, as of `handgrad lab`, with two sentences before it and one after it."""
     said = handgrad("explain").stdout
-    introduction, heading = said.split("\n\n")[:2]
-    assert introduction.startswith("This network has learned nothing yet: ")
-    assert len(re.findall(r"\.(?= |\n|$)", introduction)) == 3
+    heading, introduction, *_, next_step = said.split("\n\n")
     assert heading.startswith("network 2 → 8 → 8 → 2 · 114 parameters · 64 rows · loss ")
+    assert introduction.startswith("This network has learned nothing yet: ")
+    assert len(re.findall(r"\.(?= |\n|$)", introduction)) == 2
+    assert next_step.startswith("`handgrad explain --line dW1` explains one line;")
     assert all(len(line) <= 80 for line in said.splitlines())
     handgrad("explain", "--html", "page.html")
     handgrad("lab", "lab.html")
@@ -209,10 +210,13 @@ def test_a_network_of_one_s_own_is_explained(handgrad: Command, own: Path) -> No
 
 
 def test_a_rule_is_explained_by_its_name(handgrad: Command) -> None:
-    """At random inputs, and its Jacobian; a name that data has too is that of the data."""
+    """By its docstring, at random inputs, and its Jacobian; a name that data has too is that of the data."""
     said = handgrad("explain", "softmax", "--jacobian", "y:z", "--rows", "3").stdout
     assert "Jacobian y:z" in said
-    assert "rule softmax" in handgrad("explain", "softmax").stdout
+    heading, opening, notes = handgrad("explain", "sigmoid").stdout.split("\n\n")[:3]
+    assert heading.startswith("rule sigmoid")
+    assert opening == "Squash to (0, 1): `a = 1 / (1 + e⁻ᶻ)`."
+    assert notes.startswith("Gradient\n    dz = da · a (1 - a)\n")
 
 
 def test_the_only_network_of_a_file_needs_no_name(handgrad: Command, tmp_path: Path) -> None:

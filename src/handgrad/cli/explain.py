@@ -40,6 +40,8 @@ from handgrad.network import Network
 from handgrad.rules import RULES, Rule
 from handgrad.runs import load_run, match_classes, match_features, read_snapshots
 
+NEXT_STEP = "`handgrad explain --line dW1` explains one line; `handgrad explain --html page.html` is all of it as a page."
+
 
 @click.command(name="explain")
 @click.option("--line", metavar="NAME", help="One line's shape, reason, chain rule and Jacobian: dW1.")
@@ -99,6 +101,8 @@ def explain_command(
         click.echo(explanation.to_json())
     elif html is None or line or jacobian or health:
         echo_coloured(_text(explanation, line, jacobian, health=health, numbers=numbers), _coloured)
+        if unnamed and not (line or jacobian or health):
+            click.echo(f"\n{textwrap.fill(NEXT_STEP, WIDTH)}")
 
 
 def _text(
@@ -107,10 +111,7 @@ def _text(
     parts = [show_line(explanation, line, numbers=numbers)] if line else []
     parts += [show_jacobian(each, explanation, numbers=numbers) for each in explanation.jacobians if jacobian]
     parts += [show_health(explanation)] if health else []
-    next_step = "`handgrad explain --line dW1` explains one line; `handgrad explain --html page.html` is all of it as a page."
-    introduction = textwrap.fill(f"{explanation.introduction} {next_step}", WIDTH)
-    overview = [introduction] * bool(explanation.introduction) + [show_overview(explanation)]
-    return "\n\n".join(parts or overview)
+    return "\n\n".join(parts or [show_overview(explanation)])
 
 
 class _Subject(NamedTuple):

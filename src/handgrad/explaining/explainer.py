@@ -89,7 +89,8 @@ def explain(
         pairs.append((output, of))
     if isinstance(subject, Rule):
         arrays = [x, *([t] if t is not None else []), *more]
-        return explain_execution(execute_rule(subject, arrays, seed=seed), pairs, example)
+        found = explain_execution(execute_rule(subject, arrays, seed=seed), pairs, example)
+        return replace(found, introduction=subject.forward.doc.replace("``", "`"))
     execution = execute_network(subject, x, t, sample_weight, seed=seed)
     found = explain_execution(execution, pairs, example)
     return replace(

@@ -393,7 +393,8 @@ class Explanation(HTMLReprMixin):
     origin
         Whose weights these are, and which rows; "" where that is not known.
     introduction
-        What the page says before anything else; it then opens at the first gradient instead of the first line.
+        What is said before anything else: of a rule its docstring. The page then opens at the first gradient instead of
+        the first line.
     loss
         On the batch; None for a rule, and where it is not finite.
     drawing, lines

@@ -14,8 +14,11 @@ SHOWN = 6  # numbers of a row, and rows of an array, that are printed
 
 
 def show_overview(explanation: Explanation) -> str:
-    """Show the ledger of every value, and every line with its reason and its witness."""
-    parts = [explanation.heading, "values\n" + "\n".join(_ledger(explanation))]
+    """Show the introduction, the ledger of every value, and every line with its reason and its witness."""
+    parts = [explanation.heading]
+    if explanation.introduction:
+        parts.append("\n".join(_filled(explanation.introduction)))
+    parts.append("\n".join(["values", *_ledger(explanation)]))
     for phase in ("sample", "forward", "loss", "backward", "update"):
         texts = []
         for block in blocks(line for line in explanation.lines if line.phase == phase):
@@ -166,6 +169,13 @@ def _table(title: str, facts: dict[str, str]) -> str:
         line for name, fact in facts.items() for line in _wrapped(fact, f"  {name.ljust(width)}  ", width + 4)
     ]
     return "\n".join([title, *lines])
+
+
+def _filled(text: str) -> Iterator[str]:
+    """Wrap each line of a text, indented as it is."""
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        yield from _wrapped(line.strip(), " " * indent, indent) or [""]
 
 
 def _wrapped(text: str, first: str, indent: int) -> list[str]:
