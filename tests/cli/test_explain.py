@@ -215,7 +215,7 @@ def test_a_rule_is_explained_by_its_name(handgrad: Command) -> None:
     assert "Jacobian y:z" in said
     heading, opening, notes = handgrad("explain", "sigmoid").stdout.split("\n\n")[:3]
     assert heading.startswith("rule sigmoid")
-    assert opening == "Squash to (0, 1): `a = 1 / (1 + e⁻ᶻ)`."
+    assert opening == "Squash to (0, 1): a = 1 / (1 + e⁻ᶻ)."
     assert notes.startswith("Gradient\n    dz = da · a (1 - a)\n")
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise
 from handgrad.data import digits
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.page import render_page
+from handgrad.rules import softmax
 
 from .page_records import CONTRAST, HOSTILE, made_hostile, record_of_moons
 
@@ -294,6 +297,18 @@ def test_controls_line_and_card_are_in_view_at_every_step(
             assert top >= 0, (part, line)
             assert bottom <= height, (part, line)
         page.click("[data-step=on]")
+
+
+@pytest.mark.parametrize(("width", "height"), VIEWS)
+def test_panes_do_not_overlap_where_nothing_is_run(open_page: Open, width: int, height: int) -> None:
+    """As of a rule, whose page has its docstring above them."""
+    page = open_page(explain(softmax, np.eye(3, 4)), size={"width": width, "height": height})
+    assert "Source\n" in page.locator(".introduction").inner_text()
+    panes = [page.locator(f"#{name}-pane").bounding_box() for name in ("program", "card", "drawing")]
+    for one, other in combinations(panes, 2):
+        beside = max(one["x"], other["x"]) >= min(each["x"] + each["width"] for each in (one, other))
+        below = max(one["y"], other["y"]) >= min(each["y"] + each["height"] for each in (one, other))
+        assert beside or below
 
 
 def test_a_link_to_a_line_opens_at_it(open_page: Open, moons: Explanation) -> None:

@@ -90,7 +90,7 @@ def explain(
     if isinstance(subject, Rule):
         arrays = [x, *([t] if t is not None else []), *more]
         found = explain_execution(execute_rule(subject, arrays, seed=seed), pairs, example)
-        return replace(found, introduction=subject.forward.doc.replace("``", "`"))
+        return replace(found, introduction=subject.forward.doc.replace("``", ""))
     execution = execute_network(subject, x, t, sample_weight, seed=seed)
     found = explain_execution(execution, pairs, example)
     return replace(
