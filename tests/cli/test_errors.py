@@ -270,6 +270,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train pets.csv --target kept --out runs/pets": (1, "runs/pets: holds a run"),
     "evaluate runs/estimator": (1, "runs/estimator: holds an estimator, whose training data is not known"),
     "train pets.csv --target kept --out runs/replaced --overwrite": (1, "runs/replaced/new: holds notes.txt, which is no run's, and the new run is written there first"),
+    "train commas.csv --target t": (1, "commas.csv, line 3: column 'size' holds '1.500', and column 'size' in line 2 '1,5'"),
     "train pets.csv --target kept --out mine": (1, "mine: holds history.csv, though no run, and a run has a file of that name"),
     "show pets.csv --target kept --learning-rate find": (1, "--learning-rate: only a new training finds it"),
     "train --resume runs/unfinished": (1, "d.csv: there is no such file"),

@@ -53,6 +53,22 @@ def test_numbers_are_read_back_exactly(
     np.testing.assert_array_equal(data.t, target)
 
 
+def test_decimal_commas_are_read_where_semicolons_delimit(read: Read) -> None:
+    """As spreadsheets write both."""
+    data = read("a;b;y\n1,5;-,25;7\n;+2,5e1;8,5\n 3 ;4;9\n", target="y")
+    assert data.t.tolist() == [7, 8.5, 9]
+    columns = dict(zip(data.feature_names, data.x.T.tolist(), strict=True))
+    assert columns["b"] == [-0.25, 25, 4]
+    assert columns["a"] == [1.5, 2.25, 3]  # the median, where it is empty
+    for mixed in ("a;y\n1,5;2\n1.500;3\n", "a;y\n1.5;2\n3;1,500\n"):
+        with pytest.raises(
+            DataError, match=r"t\.csv, line 3: column '.' holds '1[.,]500', and column 'a' in line 2 '1[.,]5'"
+        ):
+            read(mixed, target="y")
+    with pytest.raises(DataError, match=r"column 'a' holds '1,5', and a finite number is needed"):
+        read('a,y\n"1,5",2\n"2,5",3\n', target="y")  # 1,500 may be 1500
+
+
 def test_features_keep_their_order_around_the_target(read: Read) -> None:
     data = read("a,kind,b,c\n1,cat,2,3\n4,dog,5,6\n", target="kind")
     assert data.name == "t.csv"
@@ -147,7 +163,7 @@ def test_errors_count_lines_without_a_target(read: Read) -> None:
         ("a,b,y\n1,1/2/2000,0.5\n2,3/4/2000,1\n", "line 2: column 'b' holds '1/2/2000', and no row decides"),
         ("a,b,y\n1,$1,0.5\n2,$1,1\n", "line 2: column 'b' holds '.1', and a finite number is needed"),
         ("a,b,y\n1,-inf,3\n", "t.csv, line 2: column 'b' holds '-inf'"),
-        ("a;b;y\n1;2,5;3\n", "t.csv, line 2: column 'b' holds '2,5'"),
+        ("a\tb\ty\n1\t2,5\t3\n", "t.csv, line 2: column 'b' holds '2,5'"),
         (f"a,b,y\n1,${'2' * 999},3\n", "line 2: column 'b' holds '.2{58}, and"),
         ("a,b,y\n1,2,\n1,2,NA\n", "t.csv, line 2: the target is empty, as in every row"),
         ("a,b,y\n1,2,3\n1,2\n", "t.csv, line 3: 2 cells found, and 3 expected"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -31,6 +32,7 @@ from handgrad.data.reading import (
 from handgrad.errors import DataError
 
 NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}  # of delimiters
+DECIMAL = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 BLOCK = 4096  # rows that are read before their cells become numbers or texts
 
 
@@ -41,7 +43,8 @@ def read_csv(
     r"""Read a table from a text file whose first line names the columns.
 
     The delimiter is a tab in a file that ends in ``.tsv``; else it is the most frequent in the first line of
-    comma, semicolon and tab. Blank lines are skipped, as is a byte order mark.
+    comma, semicolon and tab. In a file with semicolons, ``1,5`` is 1.5: spreadsheets write both where numbers have a
+    decimal comma. Blank lines are skipped, as is a byte order mark.
 
     Parameters
     ----------
@@ -93,6 +96,7 @@ def csv_pieces(
                 f"{path}: the first line is empty", fix="begin the file with the names of its columns"
             )
         selection, found = choose(header), 0
+        commas = _DecimalCommas(path, selection) if delimiter == ";" else None
         piece = _Rows(path, selection)
         for cells in filter(None, rows):
             if len(cells) != len(header):
@@ -101,6 +105,8 @@ def csv_pieces(
                     fix=f"add or remove cells; one that holds {NAMES[delimiter]} is written in double quotes",
                 )
             found += 1
+            if commas:
+                commas.write_points(cells, rows.line_num)
             piece.add(cells, rows.line_num)
             if len(piece.lines) >= most:
                 yield selection, piece.read()
@@ -108,6 +114,30 @@ def csv_pieces(
         if not found:
             raise DataError(f"{path}: the file has a header and no rows")
         yield selection, piece.read()
+
+
+class _DecimalCommas:
+    """Writes decimal commas as points, in a file that has no decimal points: there 1.500 may be 1500."""
+
+    def __init__(self, path: Path, selection: Selection) -> None:
+        self.path, self.selection = path, selection
+        self.mark, self.first = "", ""
+
+    def write_points(self, cells: list[str], line: int) -> None:
+        """Do so in the columns that are selected; a `DataError` where both have been found."""
+        for index in (*self.selection.features, *self.selection.targets):
+            cell = cells[index].strip()
+            if not (found := DECIMAL.fullmatch(cell)):
+                continue
+            name = self.selection.names[index]
+            if not self.mark:
+                self.mark, self.first = found[1], f"column {name!r} in line {line} {cell!r}"
+            if found[1] != self.mark:
+                raise DataError(
+                    f"{self.path}, line {line}: column {name!r} holds {cell!r}, and {self.first}",
+                    fix="write all numbers with a decimal point, or all with a comma, and thousands with neither",
+                )
+            cells[index] = cell.replace(",", ".")
 
 
 def csv_rows(path: Path) -> int:
