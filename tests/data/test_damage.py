@@ -41,8 +41,8 @@ def damaged(content: bytes, data: st.DataObject) -> bytes:
     return content[:start] + data.draw(st.binary(max_size=4), label="put there") + content[start + removed :]
 
 
-@pytest.mark.filterwarnings("default:Reading `.npy`:UserWarning")
-@pytest.mark.filterwarnings("default:.*the target is empty:UserWarning")
+@pytest.mark.filterwarnings("ignore:Reading `.npy`:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*the target is empty:UserWarning")
 @pytest.mark.parametrize("name", FILES)
 @settings(deadline=None)
 @given(data=st.data())
