@@ -17,7 +17,7 @@ from handgrad.configuration import Configuration
 from handgrad.data import Split
 from handgrad.errors import TrainingError
 from handgrad.layers import Huber, SoftmaxCrossEntropy
-from handgrad.training import History, find_learning_rate, train
+from handgrad.training import History, train
 from handgrad.training.remedies import Change, KnownRows, Predict, Remedy, find_remedy
 
 SECONDS = 0.8  # of each training, at the speed of the one that failed
@@ -159,20 +159,10 @@ class _Trials:
             yield "training.epochs", LONGER * epochs, "too few steps"
 
     def _other_rate(self) -> float | None:
-        experiment, settings = self.experiment, self.experiment.configuration.training
+        experiment = self.experiment
+        network = experiment.configuration.build(experiment.dataset)
         try:
-            found = find_learning_rate(
-                experiment.configuration.build(experiment.dataset),
-                experiment.dataset.x,
-                experiment.dataset.t,
-                optimiser=experiment.configuration.optimiser(),
-                rows=self.rows.train,
-                batch_size=settings.batch_size,
-                micro_batch=settings.micro_batch,
-                seed=settings.seed,
-                engine=settings.engine,
-                devices=settings.devices,
-            )
+            found = experiment.find_learning_rate(network, self.rows.train)
         except TrainingError:
             return None
         return found.learning_rate

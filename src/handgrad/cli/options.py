@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from handgrad.arrays import Fingerprint, LazyRows, find_change
+from handgrad.arrays import Array, Fingerprint, LazyRows, find_change
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.configuration import MOST_BYTES, RECIPES, Configuration, read_configuration
 from handgrad.data import Dataset, Split, load
@@ -21,6 +21,7 @@ from handgrad.files import check_file
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES, MeanSquaredError
 from handgrad.network import Network
 from handgrad.runs import ESTIMATOR
+from handgrad.training import RangeTest, find_learning_rate
 from handgrad.training.metrics import HEAVY, TAIL, tail_share
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -260,6 +261,22 @@ class Experiment:
     def network(self) -> Network:
         """The network before training."""
         return self.configuration.build(self.dataset)
+
+    def find_learning_rate(self, network: Network, rows: Array) -> RangeTest:
+        """Find a learning rate for an untrained network on some of the rows, all else as in the configuration."""
+        settings = self.configuration.training
+        return find_learning_rate(
+            network,
+            self.dataset.x,
+            self.dataset.t,
+            optimiser=self.configuration.optimiser(),
+            rows=rows,
+            batch_size=settings.batch_size,
+            micro_batch=settings.micro_batch,
+            seed=settings.seed,
+            engine=settings.engine,
+            devices=settings.devices,
+        )
 
     @cached_property
     def heavy_tails(self) -> dict[str, float] | None:

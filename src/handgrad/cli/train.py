@@ -54,7 +54,7 @@ from handgrad.errors import ConfigurationError, EngineError, RunError, TrainingE
 from handgrad.files import FolderLock
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, replace_run, target_names, write_run
-from handgrad.training import History, RangeTest, find_learning_rate, train
+from handgrad.training import History, RangeTest, train
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
@@ -316,18 +316,7 @@ class _Training:
     def find_learning_rate(self, experiment: Experiment) -> RangeTest:
         """Find the learning rate, and set it."""
         settings = self.configuration.training
-        found = find_learning_rate(
-            experiment.network,
-            experiment.dataset.x,
-            experiment.dataset.t,
-            optimiser=self.configuration.optimiser(),
-            rows=experiment.rows.train,
-            batch_size=settings.batch_size,
-            micro_batch=settings.micro_batch,
-            seed=settings.seed,
-            engine=settings.engine,
-            devices=settings.devices,
-        )
+        found = experiment.find_learning_rate(experiment.network, experiment.rows.train)
         table = settings.optimiser if isinstance(settings.optimiser, dict) else {"type": settings.optimiser}
         settings.optimiser = {**table, "learning_rate": found.learning_rate}
         return found

@@ -138,7 +138,7 @@ def rows_at_a_time(program: Program) -> int:
 
 def convert(array: Array, value: Value, dtype: str) -> Array:
     """Return rows in the type the program computes in; indices and class numbers stay whole."""
-    wanted = np.dtype(np.int64) if value.kind in ("index", "class") else np.dtype(dtype)
+    wanted = np.dtype(np.int64) if value.whole else np.dtype(dtype)
     if is_sparse(array):
         return array.astype(wanted)
     return np.ascontiguousarray(array, wanted)

@@ -101,8 +101,7 @@ class BoundJax:
         self.updated = {line.target for line in program.lines if line.phase == "update"} & self.kept.keys()
         self.inputs = {value.name: value for value in program.inputs}
         self.types = {
-            name: np.dtype(np.int64 if value.kind in ("index", "class") else program.dtype)
-            for name, value in self.inputs.items()
+            name: np.dtype(np.int64 if value.whole else program.dtype) for name, value in self.inputs.items()
         }
         sharding = jax.sharding
         mesh = jax.make_mesh(

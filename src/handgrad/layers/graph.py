@@ -51,6 +51,11 @@ class Value:
     origin: str
     sized_by: str
 
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers, indices or classes, and no floating point."""
+        return self.kind in ("index", "class")
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -134,6 +139,13 @@ class Node:
         names = {name: f"{name}{self.suffix}" for name in self.rule.forward.named}
         names |= {argument: value.name for argument, value in self.arguments.items()}
         return names | {self.rule.output: self.output.name}
+
+    def reads_indices(self, x: Value) -> bool:
+        """Whether the rule takes x as indices, of a table or of classes."""
+        kinds = self.rule.forward.kinds
+        return any(
+            kinds[argument] == "index" and value.name == x.name for argument, value in self.arguments.items()
+        )
 
 
 @dataclass

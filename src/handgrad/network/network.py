@@ -151,7 +151,7 @@ class Network(HTMLReprMixin):
         graph = Graph()
         x = graph.input("x", ("n", *self.row), "input")
         output = self.body.connect(graph, x)
-        if any(_reads_indices(node, x) for node in graph.nodes):
+        if any(node.reads_indices(x) for node in graph.nodes):
             x = replace(x, kind="index")
         if self.loss is None:
             self._graphs[weighted] = graph, (x,), output, None
@@ -483,7 +483,7 @@ class Network(HTMLReprMixin):
         tables = (
             v
             for node in graph.nodes
-            if _reads_indices(node, x)
+            if node.reads_indices(x)
             for v in node.inputs
             if v.kind in ("parameter", "state")
         )
@@ -522,10 +522,6 @@ class Network(HTMLReprMixin):
         size = batch_size or rows_at_a_time(bound.program)
         starts = range(0, x.shape[0], size)
         return np.concatenate([bound.run(x=x[start : start + size])[name] for start in starts])
-
-
-def _reads_indices(node: Node, x: Value) -> bool:
-    return any(node.rule.forward.kinds[a] == "index" and v.name == x.name for a, v in node.arguments.items())
 
 
 def _width(node: Node) -> Size | None:

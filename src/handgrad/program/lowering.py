@@ -63,7 +63,7 @@ class Lowering(TimeLoops):
         order = self.value("order", (), (Extent(1, rows=True),), "int")
         for given in program.inputs:
             shape = tuple(map(Extent.of, given.shape))
-            kind: Type = "int" if given.kind in ("index", "class") else "float"
+            kind: Type = "int" if given.whole else "float"
             source = self.value("source", (), shape, kind, given.name)
             self.names[given.name] = self.value("take", (source, order), shape, kind)
         for name, sizes in program.shapes.items():

@@ -171,7 +171,7 @@ def _initialise(program: Program, seed: int) -> str:
 
 def _converted(value: Value, rows: str, dtype: str) -> str:
     """Return the expression that makes an input of a program from the data, in the type it computes in."""
-    wanted = "int64" if value.kind in ("index", "class") else dtype
+    wanted = "int64" if value.whole else dtype
     array = f"np.ascontiguousarray({rows}, np.{wanted})"
     # a single value for each row, (n,), fits an output of one feature, (n, 1)
     sizes = ", ".join(map(str, (-1, *value.shape[1:])))

@@ -273,8 +273,7 @@ def _row(layer: Layer) -> tuple[int, ...]:
 
 def _tables(node: Node, x: Value) -> list[Value]:
     """Return the tables that a node looks up at the indices x; none when x holds values."""
-    reads = any(node.rule.forward.kinds[a] == "index" and v.name == x.name for a, v in node.arguments.items())
-    return [v for v in node.inputs if reads and v.name != x.name]
+    return [value for value in node.inputs if node.reads_indices(x) and value.name != x.name]
 
 
 def draw_rows(network: Network, rows: int, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -135,9 +135,8 @@ class BoundCompiled:
             )
         if is_sparse(array):
             return SparseRows.of(array, SOURCES, self.program.dtype)
-        whole = value.kind in ("index", "class")
-        if array.dtype not in SOURCES or (whole and array.dtype.kind == "f"):
-            array = np.asarray(array, np.int64 if whole else self.program.dtype)
+        if array.dtype not in SOURCES or (value.whole and array.dtype.kind == "f"):
+            array = np.asarray(array, np.int64 if value.whole else self.program.dtype)
         return np.ascontiguousarray(array)
 
     def plan(self, arrays: Mapping[str, Any], batch_size: int) -> Plan:
@@ -176,7 +175,7 @@ def _advance(progress: Callable[[int], None], before: int, rows: int) -> None:
 def _row(value: Value, dtype: str) -> Array:
     """Return one row as an input usually has it."""
     shape = (1, *(int(size) for size in value.shape[1:]))
-    return np.zeros(shape, np.int64 if value.kind in ("index", "class") else dtype)
+    return np.zeros(shape, np.int64 if value.whole else dtype)
 
 
 def thread_limit(blas: Blas) -> int:
