@@ -68,6 +68,15 @@ def nothing(*_args: Any, **_options: Any) -> list[Any]:
     return []
 
 
+def no_line(*_args: Any, **_options: Any) -> None:
+    """Find no line."""
+
+
+def never(*_args: Any, **_options: Any) -> str:
+    """Call no gradient right but for something."""
+    return ""
+
+
 @contextlib.contextmanager
 def unpatched(*_args: Any, **_options: Any) -> Iterator[None]:
     """Trace forward with the module's own names in place."""
@@ -82,8 +91,15 @@ MECHANISMS: dict[str, list[tuple[str, Any]]] = {
     "edits": [("repair.search.small_changes", nothing)],
     "rewriting": [("repair.search.rewritings", nothing)],
     "mutations": [("diagnosis.diagnose.by_mutation", nothing)],
+    "local mutations": [("diagnosis.diagnose.by_local_mutation", nothing)],
     "codes of edits": [("diagnosis.diagnose.by_repair", nothing)],
     "patterns of Jacobians": [("diagnosis.gradient_patterns.by_jacobian", nothing)],
+    "first wrong line": [("check.first_wrong", no_line)],
+    "gradients written in place": [
+        ("repair.search.in_place", nothing),
+        ("repair.search.missing_terms", nothing),
+    ],
+    "nearly right": [("check.nearly_right", never)],
     "patching of global names": [("forward_trace.forward_trace.traced_scope", unpatched)],
     "torch and JAX on NumPy": [
         ("interfaces.torch_functions.torch_on_numpy", not_on_numpy),

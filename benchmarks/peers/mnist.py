@@ -143,6 +143,8 @@ def measure_mnist(rounds: int) -> dict[str, Any]:
 def one_run(peer: str, seed: int, cache: str) -> dict[str, Any]:
     """Start one process; return when it reached the goal, and what it says."""
     environment = os.environ | {"HANDGRAD_CACHE": cache}
+    # pip compiles what it installs, and Python a checkout's modules when they are first imported, unless told not to
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, __file__, peer, str(seed)]
     started, reached = time.perf_counter(), None
     with subprocess.Popen(

@@ -23,7 +23,7 @@ from handgrad.errors import DataError
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 GZIP_MAGIC = b"\x1f\x8b"
-BLOCK = 2**20  # bytes read at a time
+BLOCK = 2**16  # bytes read at a time: what a core's cache holds
 
 
 @judged
