@@ -106,7 +106,7 @@ MISTAKES: dict[str, Mistake] = {
             "wrong-evaluation-point",
             "the right derivative, at the wrong value",
             "nearly right for small inputs, worse with larger ones",
-            "σ' = σ (1 - σ) is a formula in the output, and the input was cached",
+            "the formula takes another value: σ' = σ (1 - σ) the output, dWh of a recurrence the state before",
         ),
         Mistake(
             "wrong-local-derivative",

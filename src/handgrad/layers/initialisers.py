@@ -106,10 +106,12 @@ def input_statistics(x: Array) -> tuple[Array, Array]:
     (array([2., 0.]), array([1., 1.]))
     """
     x = x.reshape(-1, x.shape[-1])
-    mean, deviation = feature_statistics(x)
-    parts = (x[start : start + 1024] for start in range(0, len(x), 1024))
-    measured = sum(((part != 0) & (part != 1)).any(axis=0) for part in parts)
-    return np.where(measured, mean, 0), np.where(measured, deviation, 1)
+    parts = [slice(start, start + 1024) for start in range(0, len(x), 1024)]
+    mean = sum(x[part].sum(axis=0, dtype=np.float64) for part in parts) / len(x)
+    var = sum(((x[part] - mean) ** 2).sum(axis=0) for part in parts) / len(x)
+    varies = sum((x[part] != x[0]).any(axis=0) for part in parts)  # a constant's variance is only nearly 0
+    measured = sum(((x[part] != 0) & (x[part] != 1)).any(axis=0) for part in parts)
+    return np.where(measured, mean, 0), np.where(np.logical_and(measured, varies), np.sqrt(var), 1)
 
 
 def common_statistics(x: Array) -> tuple[Array, Array]:
@@ -150,3 +152,4 @@ STATISTICS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
     function.__name__: function
     for function in (common_statistics, feature_statistics, input_statistics, robust_statistics)
 }
+"""Each calls no other, as a script that `Network.write` writes has the text of one alone."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from handgrad.checking.intermediates.probed_runs import ProbedRuns
 from handgrad.checking.intermediates.probes import Event, Recorder, probed
-from handgrad.checking.intermediates.right_values import says_something, stems
+from handgrad.checking.intermediates.right_values import factor_between, says_something, stems
 from handgrad.checking.intermediates.suggestions import NOTHING, Suggestion, Suggestions
 from handgrad.checking.live_code import functions_of, running
 from handgrad.checking.subject import Array
@@ -52,6 +52,8 @@ class FirstWrong:
         What the value is to be: ``"the gradient of Z1"``.
     entry, got, expected
         Its worst entry.
+    factor
+        What all of it is the right value's multiple by; 0 where it is none.
     mends
         The gradients that are right with the right value.
     later
@@ -70,6 +72,7 @@ class FirstWrong:
     entry: tuple[int, ...] = ()
     got: float = 0.0
     expected: float = 0.0
+    factor: float = 0.0
     mends: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
@@ -233,6 +236,7 @@ class _Search:
             off = np.where(np.isfinite(got), np.abs(got - expected), np.inf)
             entry = tuple(int(k) for k in np.unravel_index(int(np.argmax(off)), off.shape))
             numbers = float(got[entry]), float(expected[entry])
+        factor = factor_between(got, expected) if got.shape == expected.shape and got.size > 1 else 0.0
         mended = self.runs.run(suggestion.values)
         assert mended is not None
         after = self.runs.recorder.events
@@ -271,6 +275,7 @@ class _Search:
             entry=entry,
             got=numbers[0],
             expected=numbers[1],
+            factor=factor if close(got, factor * expected) else 0.0,  # no multiple of the transpose
             numbers=RightNumbers(
                 expected,
                 got,

@@ -184,10 +184,11 @@ class _Search:
             self.before = [(ast.unparse(edit.old), replace(better, edits=(edit,))) for edit in new]
             source = source.with_text(text)
         found = found or self._rewritten(source)
-        if found is None and source is not self.first:
-            self.done, self.undone = [], []
-            found = self._rewritten(self.first)
-        return found
+        if source is self.first or (found and (found.kind == "edit" or found.undone)):
+            return found
+        self.done, self.undone = [], []  # edits that mended no gradient whole may not be needed
+        alone = self._rewritten(self.first)
+        return alone if found is None or (alone and len(alone.lines) <= len(found.lines)) else found
 
     def _sandbox(self, source: ModuleSource) -> Sandbox:
         return Sandbox(source, self.subject, self.target, self.guard)

@@ -116,7 +116,8 @@ def _first_wrong_lines(first: FirstWrong, width: int, *, is_short: bool) -> list
     index = f"[{', '.join(map(str, first.entry))}]" if first.entry else ""
     numbers = f"; {first.name or 'its entry '}{index} is {first.got:.7g}, expected {first.expected:.7g}"
     is_off = first.got != first.expected and not is_short
-    said = [("wrong", f"{first.name or 'what it returns'} is not {first.what}{numbers * is_off}")]
+    times = f", but {first.factor:.6g} times it" if first.factor else ""
+    said = [("wrong", f"{first.name or 'what it returns'} is not {first.what}{times}{numbers * is_off}")]
     if not is_short:
         said += [("follows", f"only because of it: {', '.join(first.later)}")] if first.later else []
         said += [("right", f"{', '.join(first.right)}")] if first.right else []
