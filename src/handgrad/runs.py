@@ -207,7 +207,10 @@ def place_of_new(folder: Path) -> Path:
         Where that subfolder holds what is no run's, which would be deleted with it.
     """
     new = refuse_link(folder / "new")
-    names = sorted(path.name for path in new.iterdir() if not path.match(LEFT_BEHIND)) if new.is_dir() else []
+    try:
+        names = sorted(path.name for path in new.iterdir() if not path.match(LEFT_BEHIND))
+    except OSError:  # it is not there, or what cannot be listed cannot be deleted either
+        return new
     if others := [name for name in names if name not in (*RUN_FILES, ".lock", "tensorboard")]:
         raise RunError(
             f"{new}: holds {others[0]}, which is no run's, and the new run is written there first",

@@ -76,8 +76,8 @@ def test_every_link_leads_somewhere_where_the_page_is_read_as_markdown_too() -> 
     pages = [
         *DOCS.parent.glob("*.md"),
         *DOCS.glob("*.md"),
-        *DOCS.glob("[!_r]*/*.md"),
-        DOCS / "rules" / "index.md",
+        *(page for page in DOCS.glob("[!_]*/*.md") if page.parent.name != "rules"),
+        DOCS / "rules" / "index.md",  # the others are generated
     ]
     links = [
         (page, link)

@@ -290,11 +290,11 @@ def show(members: Sequence[Member], by: str | None, *, as_json: bool) -> None:
 
     ``by`` is one of `SCORES`; None is accuracy, or R² where there are no classes.
     """
-    over = [member for member in members if member.result]
-    found = {name for member in over for name in member.result}
+    finished = [member for member in members if member.result]
+    found = {name for member in finished for name in member.result}
     metric = "validation_accuracy" if "validation_accuracy" in found else "validation_r2"
     score = f"validation_{by}" if by else metric
-    if by and over and score not in found:
+    if by and finished and score not in found:
         known = ", ".join(name for name in SCORES if f"validation_{name}" in found)
         notify(
             f"--by {by}: these trainings have no such score, but {known}; they are sorted by {metric[11:]}"
@@ -308,7 +308,7 @@ def show(members: Sequence[Member], by: str | None, *, as_json: bool) -> None:
         sign = 1 if by in SMALLER_IS_BETTER else -1
         return (0, sign * result[score], result["validation_loss"])
 
-    shown = sorted(over, key=rank)
+    shown = sorted(finished, key=rank)
     if as_json:
         rows = [{"run": str(each.folder), "settings": each.values, **each.result} for each in shown]
         click.echo(json.dumps({"runs": rows, "left": len(members) - len(shown)}))

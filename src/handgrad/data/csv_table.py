@@ -125,6 +125,8 @@ class _DecimalCommas:
 
     def write_points(self, cells: list[str], line: int) -> None:
         """Do so in the columns that are selected; a `DataError` where both have been found."""
+        if self.mark == "." and "," not in "".join(cells):  # nothing to write, and most files with points
+            return
         for index in (*self.selection.features, *self.selection.targets):
             cell = cells[index].strip()
             if not (found := DECIMAL.fullmatch(cell)):
@@ -135,7 +137,8 @@ class _DecimalCommas:
             if found[1] != self.mark:
                 raise DataError(
                     f"{self.path}, line {line}: column {name!r} holds {cell!r}, and {self.first}",
-                    fix="write all numbers with a decimal point, or all with a comma, and thousands with neither",
+                    fix="write all numbers with a decimal point, or all with a comma, and thousands with neither; or drop "
+                    f"the column: --drop {name}",
                 )
             cells[index] = cell.replace(",", ".")
 

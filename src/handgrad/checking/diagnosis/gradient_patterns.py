@@ -25,8 +25,7 @@ LARGEST_JACOBIAN = 65_536  # entries
 TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
 
 # Costs: a relation that many entries obey is hardly chance; the kind of the wrong entries is the last resort.
-EXTRA, DIVIDED = 0.7, 0.75
-JOINT = 0.73
+EXTRA, JOINT, DIVIDED = 0.7, 0.73, 0.75
 BACKWARDS, MOVED = 0.71, 0.72  # the array that is read transposed or flipped says more
 UNMASKED = 0.9  # where all that should not be zero is right
 LAST = 3.1

@@ -231,12 +231,14 @@ class _Search:
         event, expected = self.events[worst], suggestion.values[worst]
         got = np.asarray(event.value, np.float64)
         entry: tuple[int, ...] = ()
-        numbers = 0.0, 0.0
+        numbers, factor = (0.0, 0.0), 0.0
         if got.shape == expected.shape:
             off = np.where(np.isfinite(got), np.abs(got - expected), np.inf)
             entry = tuple(int(k) for k in np.unravel_index(int(np.argmax(off)), off.shape))
             numbers = float(got[entry]), float(expected[entry])
-        factor = factor_between(got, expected) if got.shape == expected.shape and got.size > 1 else 0.0
+            times = factor_between(got, expected)
+            if got.size > 1 and close(got, times * expected):  # no multiple of the transpose
+                factor = times
         mended = self.runs.run(suggestion.values)
         assert mended is not None
         after = self.runs.recorder.events
@@ -275,7 +277,7 @@ class _Search:
             entry=entry,
             got=numbers[0],
             expected=numbers[1],
-            factor=factor if close(got, factor * expected) else 0.0,  # no multiple of the transpose
+            factor=factor,
             numbers=RightNumbers(
                 expected,
                 got,
