@@ -171,7 +171,7 @@ def test_a_program_of_float32_computes_no_array_in_float64(optimiser: type) -> N
         state = training.kept, np.float64(0), np.float64(0), np.int64(0), np.bool(True)
         rows = {name: np.asarray(each, training.bound.types[name]) for name, each in case.arrays.items()}
         order, rates = np.zeros((3, 4), np.int64), np.zeros(3)
-        traced = jax.make_jaxpr(training.bound._batches)(state, rows, order, rates, 3, 1, np.uint64(1))
+        traced = jax.make_jaxpr(training.bound.traced_batches)(state, rows, order, rates, 3, 1, np.uint64(1))
     look(traced.jaxpr)
     assert "while" in str(traced)
     assert wide == []

@@ -173,11 +173,15 @@ def test_without_parameters_there_is_nothing_to_write_backward() -> None:
     assert program.phase("backward", "update") == ()
 
 
-def test_a_loss_program_stops_at_total_and_count() -> None:
-    """Their ratio is for the caller, over all batches."""
+def test_a_loss_program_stops_at_total_and_count_and_predicts() -> None:
+    """The ratio of the two is for the caller, over all batches; forward is written once for both."""
     program = PLAIN.loss_program()
-    assert program.outputs == ("total", "count")
+    assert program.outputs == ("total", "count", "prediction")
     assert "loss" not in {line.target for line in program.lines}
+    assert [line.target for line in program.lines].count("z1") == 1
+    assert program.lines[-1].target == "prediction"
+    values = Network(Linear(5, 3), inputs=5, loss=MeanSquaredError()).loss_program()
+    assert values.outputs == ("total", "count", "z1")
 
 
 def test_rows_is_left_out_where_there_is_one_axis_of_rows() -> None:

@@ -13,7 +13,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.arrays import some_rows
 from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_data_settings
@@ -23,7 +22,7 @@ from handgrad.data.parquet_table import parquet_bytes
 from handgrad.data.series import windows
 from handgrad.data.sources import features_and_columns, takes
 from handgrad.engines import Epoch, ReferenceEngine
-from handgrad.engines.engine import rows_at_a_time
+from handgrad.engines.engine import evaluate, rows_at_a_time
 from handgrad.errors import DataError, RunError
 from handgrad.files import write_output
 from handgrad.runs import Run, load_run, match_classes, match_features, target_names
@@ -94,8 +93,7 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
     t = network.check_targets(match_classes(run, dataset), len(dataset))
     program = network.loss_program()
     bound = ReferenceEngine().bind(program, network.arrays)
-    total, count = bound.epoch(Epoch({"x": x, "t": t}, rows, rows_at_a_time(program)))
-    prediction = network.predict(some_rows(x, rows))
+    total, count, prediction = evaluate(bound, Epoch({"x": x, "t": t}, rows, rows_at_a_time(program)))
     names = target_names(run, prediction.shape[-1])
     return mean_loss(total, count), Evaluation.of(network.loss, prediction, t[rows], run.classes, names)
 

@@ -204,7 +204,11 @@ class BoundProgram(Protocol):
     facts
         What runs it, for the records of a training: ``engine``, its name in `ENGINES`, and whatever else makes a
         difference.
+    program
+        Whose lines are run.
     """
+
+    program: Program
 
     @property
     def facts(self) -> Mapping[str, Any]: ...  # noqa: D102 - an attribute
@@ -227,6 +231,24 @@ class BoundProgram(Protocol):
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once, on the program's inputs and numbers by name, and return its outputs."""
+
+
+def evaluate(bound: BoundProgram, epoch: Epoch) -> tuple[float, float, Array]:
+    """Run a bound `Network.loss_program`: the loss of all rows as (total, count), and their predictions.
+
+    Raises `NonFiniteLossError` at the first batch whose loss is not finite.
+    """
+    total, count, predictions = 0.0, 0.0, []
+    arrays, size, program = epoch.lazy_arrays(), epoch.batch_size, bound.program
+    for number in range(len(epoch)):
+        rows = epoch.order[number * size : (number + 1) * size]
+        outputs = bound.run(**{value.name: arrays[value.name][rows] for value in program.inputs})
+        batch_total, batch_count, prediction = (outputs[name] for name in program.outputs)
+        if not np.isfinite(batch_total):
+            raise NonFiniteLossError(number)
+        total, count = total + float(batch_total), count + float(batch_count)
+        predictions.append(prediction)
+    return total, count, np.concatenate(predictions)
 
 
 class Engine(Protocol):

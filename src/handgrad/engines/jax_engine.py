@@ -112,7 +112,7 @@ class BoundJax:
         self.names = _names(jax)
         self.resident: tuple[Mapping[str, Array], dict[str, Any]] = {}, {}
         self.at_once = FIRST_BATCHES
-        self.batches, self.once = jax.jit(self._batches, donate_argnums=0), jax.jit(self._once)
+        self.batches, self.once = jax.jit(self.traced_batches, donate_argnums=0), jax.jit(self.traced_once)
         kind = f"{len(devices)} {devices[0].device_kind}"
         self.facts = {"engine": "jax", "devices": kind, "jax": jax.__version__}
         self.facts |= {"processes": processes()} if processes() > 1 else {}
@@ -123,7 +123,7 @@ class BoundJax:
                 name: np.zeros([2 if size == "n" else int(size) for size in value.shape], self.types[name])
                 for name, value in self.inputs.items()
             }
-            jax.eval_shape(self._once, self.kept, rows, dict.fromkeys(program.scalars, 1))
+            jax.eval_shape(self.traced_once, self.kept, rows, dict.fromkeys(program.scalars, 1))
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
@@ -292,11 +292,12 @@ class BoundJax:
         written = {line.target: scope[line.target] for line in block}
         scope |= self.jax.lax.fori_loop(0, len(times), once, written) if times else {}
 
-    def _once(self, kept: Any, rows: Any, numbers: Any) -> dict[str, Any]:
+    def traced_once(self, kept: Any, rows: Any, numbers: Any) -> dict[str, Any]:
+        """Return the outputs of the lines, run once."""
         scope = self._run({**kept, **rows, **numbers})
         return {name: scope[name] for name in self.program.outputs}
 
-    def _batches(
+    def traced_batches(
         self, state: Any, data: Any, places: Any, rates: Any, batches: Any, first_step: Any, seed: Any
     ) -> Any:
         """Run so many batches, until a loss is not finite; that batch changes nothing.

@@ -48,7 +48,7 @@ class ManyOnJax:
         ) -> Any:
             numbers = np.float64(0), np.float64(0), np.int64(0), goes_on
             inputs = {name: data[name] for name in bound.inputs}
-            kept, total, count, _, finite = bound._batches(
+            kept, total, count, _, finite = bound.traced_batches(
                 (kept, *numbers), inputs, rows, rates, len(rows), first_step, seed
             )
             return kept, total, count, finite
@@ -64,7 +64,7 @@ class ManyOnJax:
 
         def evaluate(kept: Any, rows: Any, data: Any) -> Any:
             inputs = {name: data[name][rows].astype(bound.types[name]) for name in bound.inputs}
-            return bound._once({name: kept[name] for name in bound.kept}, inputs, {})
+            return bound.traced_once({name: kept[name] for name in bound.kept}, inputs, {})
 
         return self._at_once(evaluate, (0, 0, None), data)
 

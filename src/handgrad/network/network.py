@@ -29,7 +29,7 @@ from handgrad.notebook_html import HTMLReprMixin, heading, table
 from handgrad.program import Loop, Program, ProgramLine
 from handgrad.program.builder import write_evaluation, write_loss, write_training
 from handgrad.program.script import write_script
-from handgrad.rules import Shape, Size, identity, show_shape, standardised_targets, unstandardise
+from handgrad.rules import Rule, Shape, Size, identity, show_shape, standardised_targets, unstandardise
 
 DType = Literal["float32", "float64"]
 
@@ -261,15 +261,18 @@ class Network(HTMLReprMixin):
     def evaluation_program(self, *, prediction: bool = False) -> Program:
         """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
         graph, inputs, output, _ = self._connect(weighted=False)
-        rule = self.loss.prediction if prediction and self.loss is not None else identity
-        last = None if rule is identity else rule
+        last = self._prediction() if prediction else None
         return write_evaluation(graph, inputs[:1], output, last, title=self.title, dtype=self.dtype)
 
     def loss_program(self, *, weighted: bool = False) -> Program:
-        """Write out the forward lines outside training with the loss."""
+        """Write out the forward lines outside training with the loss's sum and count, and its prediction at the end."""
         self._need_loss()
-        graph, inputs, _, _ = self._connect(weighted=weighted)
-        return write_loss(graph, inputs, title=self.title, dtype=self.dtype)
+        graph, inputs, output, _ = self._connect(weighted=weighted)
+        return write_loss(graph, inputs, output, self._prediction(), title=self.title, dtype=self.dtype)
+
+    def _prediction(self) -> Rule | None:
+        """Return the rule that makes a prediction of the output, where it is not the output itself."""
+        return None if self.loss is None or self.loss.prediction is identity else self.loss.prediction
 
     @judged
     def write(

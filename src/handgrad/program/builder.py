@@ -106,23 +106,32 @@ def write_evaluation(
 ) -> Program:
     """Write out the forward pass outside training, with the rule ``prediction`` applied at the end."""
     lines = [line for node in graph.nodes if node.part == "forward" for line in _evaluation(node)]
-    result = output.name
-    if prediction is not None:
-        names = {name: name for name in prediction.forward.locals}
-        names |= {prediction.forward.arguments[0]: result, prediction.output: "prediction"}
-        written = _write(prediction.forward, names, {}, "forward", prediction.name)
-        lines += [replace(line, layer="prediction") for line in written]
-        result = "prediction"
+    lines, result = _predicted(lines, output, prediction)
     program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
     return measure(program.keeping(result))
 
 
-def write_loss(graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: str) -> Program:
-    """Write out the forward pass outside training with the loss: outputs ``total`` and ``count``."""
+def write_loss(
+    graph: Graph, inputs: tuple[Value, ...], output: Value, prediction: Rule | None, *, title: str, dtype: str
+) -> Program:
+    """Write out the same with the loss: outputs ``total``, ``count`` and what is predicted."""
     parts = {"forward": _evaluation, "loss": _forward}
     lines = [line for node in graph.nodes for line in parts[node.part](node)]
+    lines, result = _predicted(lines, output, prediction)
     program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
-    return measure(program.keeping("total", "count"))
+    return measure(program.keeping("total", "count", result))
+
+
+def _predicted(
+    lines: list[ProgramLine], output: Value, prediction: Rule | None
+) -> tuple[list[ProgramLine], str]:
+    """Return the lines with those that make a prediction of the output, and the name of that."""
+    if prediction is None:
+        return lines, output.name
+    names = {name: name for name in prediction.forward.locals}
+    names |= {prediction.forward.arguments[0]: output.name, prediction.output: "prediction"}
+    written = _write(prediction.forward, names, {}, "forward", prediction.name)
+    return [*lines, *(replace(line, layer="prediction") for line in written)], "prediction"
 
 
 def write_rule(node: Node, *, title: str = "") -> Program:

@@ -145,10 +145,8 @@ class _Run:
         if self.watched[0] is not None:
             is_same = self.watched[0].arrays is self.training[0].arrays
             data = data if is_same else self.many.sent(self.watched[0].arrays)
-            self.evaluators = [
-                self.many.evaluator(each, data)
-                for each in (networks[0].loss_program(), networks[0].evaluation_program(prediction=True))
-            ]
+            program = networks[0].loss_program()
+            self.evaluate, self.outputs = self.many.evaluator(program, data), program.outputs
         facts = {"engine": "jax", "networks": len(networks)}
         facts |= {"rows": len(self.training[0]), "batch_size": batch_size}
         self.histories = [History(metric_name(self.loss), facts=dict(facts)) for _ in networks]
@@ -197,12 +195,9 @@ class _Run:
         if self.watched[0] is None:
             return [None] * len(self.histories), [None] * len(self.histories)
         rows = np.stack([watched.order for watched in self.watched])
-        found, predicted = (evaluate(self.many.kept, rows) for evaluate in self.evaluators)
-        losses = [
-            mean_loss(float(total), float(count))
-            for total, count in zip(found["total"], found["count"], strict=True)
-        ]
-        (predictions,) = predicted.values()
+        found = self.evaluate(self.many.kept, rows)
+        totals, counts, predictions = (found[name] for name in self.outputs)
+        losses = [mean_loss(float(total), float(count)) for total, count in zip(totals, counts, strict=True)]
         t = self.watched[0].arrays["t"]
         metrics = [
             measure_metric(self.loss, np.asarray(prediction), t[its])

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Array, Fingerprint, LazyRows
+from handgrad.arrays import Array, Fingerprint
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind, check_devices
 from handgrad.engines.cluster import agreed, lost_processes_named
-from handgrad.engines.engine import rows_at_a_time
+from handgrad.engines.engine import evaluate, rows_at_a_time
 from handgrad.errors import ConfigurationError, TrainingError, nearest, notify
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
@@ -198,10 +198,7 @@ class TrainingRun:
         self.step: BoundProgram = bind(engine, self.step_program, self.arrays, devices)
         self.loss_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
         if watched is not None:
-            self.validation, self.prediction = (
-                bind(self.step.facts["engine"], program, self.arrays, devices)
-                for program in (self.loss_program, network.evaluation_program(prediction=True))
-            )
+            self.evaluation = bind(self.step.facts["engine"], self.loss_program, self.arrays, devices)
         self.history = History(metric_name(network.loss))
         start = self.copy()
         self.last = EpochEnd(0, start, start)
@@ -360,18 +357,14 @@ class TrainingRun:
             return None, None
         arrays, order, loss = self.watched.arrays, self.watched.order, self.network.loss
         assert loss is not None
-        size = rows_at_a_time(self.loss_program)
-        epoch = Epoch(arrays, order, size)
+        epoch = Epoch(arrays, order, rows_at_a_time(self.loss_program))
         try:
-            total, count = self.validation.epoch(epoch)
+            total, count, prediction = evaluate(self.evaluation, epoch)
         except NonFiniteLossError as error:
             raise self.explained(self.loss_program, self.copy(), epoch, error.batch) from None
-        x, t = LazyRows(arrays["x"], order), arrays["t"][order]
-        w = arrays["w"][order] if "w" in arrays else None
-        parts = (self.prediction.run(x=x[k : k + size]) for k in range(0, len(order), size))
-        prediction = np.concatenate([next(iter(outputs.values())) for outputs in parts])
         self.watched.release()
-        return mean_loss(total, count), measure_metric(loss, prediction, t, w)
+        w = arrays["w"][order] if "w" in arrays else None
+        return mean_loss(total, count), measure_metric(loss, prediction, arrays["t"][order], w)
 
     def explained(
         self, program: Program, arrays: Mapping[str, Array], epoch: Epoch, batch: int
