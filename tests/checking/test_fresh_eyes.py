@@ -295,6 +295,176 @@ rng = np.random.default_rng(0)
 loss_and_grads(rng.normal(size=(20, 4)), rng.integers(0, 3, 20), rng.normal(size=(4, 10)), rng.normal(size=(10, 3)))
 """
 
+GROWN = """
+def log_loss(X, y, w, b, lam):
+    p = 1 / (1 + np.exp(-predict(X, w, b)))
+    return -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)) + 0.5 * lam * np.sum(w**2)
+
+def predict(X, w, b):
+    return X @ w + b
+
+def gradients(X, y, w, b, lam):
+    err = (1 / (1 + np.exp(-predict(X, w, b))) - y) / len(y)
+    dw = X.T @ err + lam * w
+    db = err
+    return dw, db
+
+def fit(X, y):
+    w, b = np.zeros(X.shape[1]), 0.0
+    for _ in range(3):
+        dw, db = gradients(X, y, w, b, 0.1)
+        w = w - 0.5 * dw
+        b = b - 0.5 * db
+        print(log_loss(X, y, w, b, 0.1))
+
+X = np.random.default_rng(0).normal(size=(11, 3))
+fit(X, (X[:, 0] > 0).astype(float))
+"""
+
+PARTS = """
+def run(layers, X):
+    for W, b in layers[:-1]:
+        X = np.tanh(X @ W + b)
+    return X @ layers[-1][0] + layers[-1][1]
+
+def total_loss(layers, X, y):
+    return 0.5 * np.mean(np.sum((run(layers, X) - y) ** 2, axis=1)) + 0.05 * sum(np.sum(W * W) for W, _ in layers)
+
+def micro_grads(layers, X, y):
+    (W, b), (V, c) = layers
+    h = np.tanh(X @ W + b)
+    d = h @ V + c - y
+    dz = d @ V.T * (1 - h**2)
+    return [(X.T @ dz, dz.sum(axis=0)), (h.T @ d, d.sum(axis=0))]
+
+def full_grads(layers, X, y, micro=4):
+    total = [[0.1 * W, np.zeros_like(b)] for W, b in layers]
+    for s in range(0, len(y), micro):
+        for acc, part in zip(total, micro_grads(layers, X[s : s + micro], y[s : s + micro])):
+            acc[0] += part[0] / len(y)
+            acc[1] += part[1] / len(y)
+    return total
+
+rng = np.random.default_rng(0)
+layers = [(rng.normal(size=(3, 6)), np.zeros(6)), (rng.normal(size=(6, 2)), np.zeros(2))]
+full_grads(layers, rng.normal(size=(9, 3)), rng.normal(size=(9, 2)))
+"""
+
+GLOBAL = """
+rng = np.random.default_rng(0)
+Wfc = rng.normal(size=(3, 12)) * 0.2
+
+def loss_and_grads(img, label):
+    flat = np.tanh(img).reshape(-1)
+    s = Wfc @ flat
+    p = np.exp(s) / np.exp(s).sum()
+    d_s = p.copy()
+    d_s[label] -= 1
+    d_W = np.outer(d_s, flat)
+    return -np.log(p[label]), d_W
+
+loss_and_grads(rng.normal(size=(4, 3)), 1)
+"""
+
+WHOLE = """
+class Regression:
+    def __init__(self, n):
+        self.w = np.zeros(n)
+
+    def loss(self, X, y):
+        r = X @ self.w - y
+        return np.where(np.abs(r) <= 1, 0.5 * r**2, np.abs(r) - 0.5).mean()
+
+    def gradient(self, X, y):
+        r = X @ self.w - y
+        dr = np.zeros_like(y)
+        small = np.abs(r) <= 1
+        dr[small] = r[small]
+        dr[~small] = np.sign(r[~small])
+        return X.T @ dr / len(y)
+
+rng = np.random.default_rng(0)
+model, X, y = Regression(4), rng.normal(size=(30, 4)), rng.integers(-2, 3, 30)
+model.loss(X, y)
+model.gradient(X, y)
+"""
+
+ORDER = """
+def conv_forward(x, w):
+    n, c, h, k = *x.shape[:3], w.shape[-1]
+    cols = np.stack([x[:, :, i : h - k + 1 + i, j : x.shape[3] - k + 1 + j] for i in range(k) for j in range(k)], axis=2)
+    cols = cols.reshape(n, c * k * k, -1).transpose(1, 2, 0).reshape(c * k * k, -1)
+    out = (w.reshape(len(w), -1) @ cols).reshape(len(w), h - k + 1, x.shape[3] - k + 1, n).transpose(3, 0, 1, 2)
+    return out, (w, cols)
+
+def conv_backward(dout, cache):
+    w, cols = cache
+    flat = dout.transpose(1, 0, 2, 3).reshape(len(w), -1)
+    dw = (flat @ cols.T).reshape(w.shape)
+    return dw
+
+rng = np.random.default_rng(0)
+out, cache = conv_forward(rng.normal(size=(4, 2, 5, 6)), rng.normal(size=(3, 2, 2, 2)))
+conv_backward(np.ones_like(out), cache)
+"""
+
+CENTRED = """
+class BatchNorm:
+    def __init__(self, n):
+        self.gamma, self.beta = np.linspace(0.5, 2, n), np.zeros(n)
+
+    def forward(self, x):
+        mu = x.mean(axis=0)
+        self.xmu = x - mu
+        self.ivar = 1 / np.sqrt((self.xmu**2).mean(axis=0) + 1e-5)
+        self.xhat = self.xmu * self.ivar
+        return self.gamma * self.xhat + self.beta
+
+    def backward(self, dout):
+        self.dgamma, self.dbeta = (dout * self.xhat).sum(axis=0), dout.sum(axis=0)
+        dxhat = dout * self.gamma
+        dvar = (dxhat * self.xmu).sum(axis=0) * -0.5 * self.ivar**3
+        dx = dxhat * self.ivar + dvar * 2 * self.xmu / len(dout)
+        return dx
+
+bn = BatchNorm(4)
+bn.backward(bn.forward(np.random.randn(7, 4)))
+"""
+
+FROM_THE_END = """
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+def sigmoid_prime(z):
+    return sigmoid(z) * (1 - sigmoid(z))
+
+class Network:
+    def __init__(self, sizes):
+        self.weights = [np.random.randn(m, n) for n, m in zip(sizes, sizes[1:])]
+
+    def backprop(self, x, y):
+        nabla_w = [np.zeros(w.shape) for w in self.weights]
+        activation, activations, zs = x, [x], []
+        for w in self.weights:
+            zs.append(w @ activation)
+            activation = sigmoid(zs[-1])
+            activations.append(activation)
+        delta = (activations[-1] - y) * sigmoid_prime(zs[-1])
+        nabla_w[-1] = delta @ activations[-2].T
+        for l in range(2, len(self.weights) + 1):
+            delta = self.weights[-l + 1].T @ delta * sigmoid_prime(activations[-l])
+            nabla_w[-l] = delta @ activations[-l - 1].T
+        return nabla_w
+
+    def feedforward(self, a):
+        for w in self.weights:
+            a = sigmoid(w @ a)
+        return a
+
+net = Network([4, 6, 5, 3])
+net.backprop(np.random.randn(4, 1), np.eye(3)[:, :1])
+"""
+
 
 @pytest.fixture
 def write(tmp_path: Path) -> Path:
@@ -376,8 +546,8 @@ def test_a_parameter_called_e_is_no_loss(handgrad: Command, write: Path) -> None
 
 @pytest.mark.parametrize(
     "program",
-    [UPSTREAM, ALONE, RETURNED, FILLED, PRINTED, ONE_ROW],
-    ids=["d_outputs", "dW alone", "out", "G", "printed", "label"],
+    [UPSTREAM, ALONE, RETURNED, FILLED, PRINTED, ONE_ROW, PARTS, GLOBAL],
+    ids=["d_outputs", "dW alone", "out", "G", "printed", "label", "micro_grads", "global W"],
 )
 def test_right_programs_are_right(handgrad: Command, write: Path, program: str) -> None:
     """Each was called wrong, or could not be judged, for a name or the order of its calls."""
@@ -406,3 +576,33 @@ def test_a_forgotten_weight_decay_is_repaired_by_its_name(handgrad: Command, wri
     """0.05 twice is a tenth, which two rows in twenty are too."""
     write.write_text("import numpy as np\n" + DECAY)
     assert "+    dW1 = X.T.dot(dh) + 2 * reg * W1" in handgrad("check", "given.py", code=1).stdout
+
+
+def test_a_loss_of_the_same_arguments_is_differentiated_at_the_gradient_s_own(
+    handgrad: Command, write: Path
+) -> None:
+    """It was `predict`, and b a vector, which it becomes with its first update: a right gradient was rewritten."""
+    write.write_text("import numpy as np\n" + GROWN)
+    said = handgrad("check", "given.py:log_loss", code=1).stdout
+    assert "wrong        db ()  of another shape" in said
+    assert "right        dw" in said
+    assert "broadcast-not-summed in db" in said
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "line"),
+    [
+        (WHOLE, "dtype-or-overflow in dw", "+        dr = np.zeros_like(r)"),
+        (ORDER, "wrong-position in dw", "+    flat = dout.transpose(1, 2, 3, 0).reshape(len(w), -1)"),
+        (CENTRED, "missing-term in dx", "+        dx = (dxhat - dxhat.mean(axis=0)) * self.ivar"),
+        (FROM_THE_END, "wrong-evaluation-point in dweights[0]", "sigmoid_prime(zs[-l])"),
+    ],
+    ids=["integers", "axes", "centred", "-l"],
+)
+def test_what_was_noticed_alone_is_named_and_mended(
+    handgrad: Command, write: Path, program: str, name: str, line: str
+) -> None:
+    write.write_text("import numpy as np\nnp.random.seed(3)\n" + program)
+    said = handgrad("check", "given.py", code=1).stdout
+    assert name in said
+    assert line in said

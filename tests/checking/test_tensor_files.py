@@ -292,3 +292,97 @@ def test_gradients_may_be_attributes_of_tensors(tmp_path, change, wrong):
         found = {each.name: each.verdict for each in report.arguments}
         assert found.keys() == names
         assert [name[-1] for name, verdict in found.items() if verdict == "wrong"] == wrong
+
+
+JITTED = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+@jax.custom_vjp
+def glu(x, A, a0, G, g0):
+    return (x @ A + a0) * jax.nn.sigmoid(x @ G + g0)
+
+
+def glu_fwd(x, A, a0, G, g0):
+    lin, gate = x @ A + a0, jax.nn.sigmoid(x @ G + g0)
+    return lin * gate, (x, A, G, gate, lin * gate)
+
+
+def glu_bwd(saved, dout):
+    x, A, G, gate, out = saved
+    dlin, dpre = dout * gate, dout * out
+    return dlin @ A.T + dpre @ G.T, x.T @ dlin, dlin.sum(0), x.T @ dpre, dpre.sum(0)
+
+
+glu.defvjp(glu_fwd, glu_bwd)
+
+
+@jax.jit
+def update(model, x, y):
+    grads = jax.grad(lambda model: jnp.mean((glu(x, *model) - y) ** 2))(model)
+    return jax.tree_util.tree_map(lambda p, g: p - 0.1 * g, model, grads)
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(7)
+    model = [rng.normal(size=(3, 4)), np.zeros(4), rng.normal(size=(3, 4)), np.zeros(4)]
+    for step in range(3):
+        model = update(model, rng.normal(size=(5, 3)), rng.normal(size=(5, 4)))
+"""
+
+
+def test_the_arguments_of_a_jitted_training_are_numbers(checked: Any) -> None:
+    """They were JAX's tracers, and none that were drawn instead fit; in float64, though JAX had them in float32."""
+    output, _ = checked(JITTED)
+    assert "wrong        dx (5, 3)" in output
+    assert "right        dA, da0" in output
+    assert "error bound 5e-10" in output
+    assert "checked again: right" in output
+
+
+PRIVATE = """
+import torch
+from torch import nn
+
+
+class _Film(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale, shift):
+        ctx.save_for_backward(x, scale)
+        return x * (1 + scale).unsqueeze(-1) + shift.unsqueeze(-1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, scale = ctx.saved_tensors
+        d_x = d_scale = d_shift = None
+        if ctx.needs_input_grad[0]:
+            d_x = grad * (1 + scale).unsqueeze(-1)
+        if ctx.needs_input_grad[1]:
+            d_scale = (grad * x).sum(dim=-1)
+        if ctx.needs_input_grad[2]:
+            d_shift = grad.sum(dim=-1)
+        return d_x, d_shift, d_scale
+
+
+class Film(nn.Module):
+    def __init__(self, conditions, channels):
+        super().__init__()
+        self.linear = nn.Linear(conditions, 2 * channels)
+
+    def forward(self, x, c):
+        return _Film.apply(x, *self.linear(c).chunk(2, dim=-1))
+
+
+if __name__ == "__main__":
+    Film(3, 6)(torch.randn(5, 6, 7), torch.randn(5, 3)).sum().backward()
+"""
+
+
+def test_a_function_with_a_private_name_is_judged_itself(checked: Any) -> None:
+    """Through the module that calls it, no line is named. A gradient that is not computed is a sign, and no name."""
+    output, text = checked(PRIVATE)
+    assert "program.py:_Film: wrong" in output
+    assert "swapped-gradients in dscale, and dshift with it" in output
+    assert "return d_x, d_scale, d_shift" in text

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.arguments import Seed, judged
-from handgrad.checking.diagnosis import by_evidence, cover, diagnose
+from handgrad.checking.diagnosis import by_evidence, by_first_wrong, cover, diagnose
 from handgrad.checking.input_draws import Source, draw, fresh
 from handgrad.checking.interfaces import Pair, pair_of, with_surrogate
 from handgrad.checking.intermediates import FirstWrong, first_wrong
@@ -260,24 +260,13 @@ def _explained(report: Report, pair: Pair, case: _Case, seed: int) -> Iterator[R
 
     tell("naming the mistake, by the numbers")
     is_random = any(each.kind == "random" for each in case.broken)  # what is drawn anew was not updated
-    known = [*(() if is_random else _early(first)), *by_evidence(evidence, case.broken)]
+    known = [*(() if is_random else by_first_wrong(first)), *by_evidence(evidence, case.broken)]
     yield with_names(cover(known, evidence.wrong), None)
     can_be_proved = _can_be_proved(case.broken, case.wrong) and not _is_flat(evidence)
     repair = mend(evidence, first, budget_s=REPAIR_SECONDS) if can_be_proved else None
     yield with_names(cover(known, evidence.wrong), repair)
     tell("naming the mistake, by edits of the right gradient")
     yield with_names(diagnose(evidence, known, repair), repair)
-
-
-def _early(first: FirstWrong | None) -> list[Diagnosis]:
-    """Return the name of an update that comes before the error has passed it."""
-    if first is None or not first.is_early:
-        return []
-    return [
-        Diagnosis(
-            "stale-or-mutated-state", first.mends, f"{first.name} is not {first.what}", place="backward"
-        )
-    ]
 
 
 def _is_elsewhere(repair: Repair | None, first: FirstWrong) -> bool:

@@ -166,7 +166,7 @@ MISTAKES: dict[str, Mistake] = {
             "dtype-or-overflow",
             "NaN, infinity or lost precision where the true gradient is finite",
             "NaN after some hundred steps",
-            "an intermediate result overflowed or cancelled, though the gradient does not",
+            "an intermediate overflowed, cancelled or was rounded to a whole number; the gradient is not",
         ),
         Mistake(
             "swapped-gradients",

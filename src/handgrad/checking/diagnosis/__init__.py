@@ -1,5 +1,5 @@
 """Naming the mistake: which known mistake reproduces the wrong gradient."""
 
-from handgrad.checking.diagnosis.diagnose import by_evidence, cover, diagnose
+from handgrad.checking.diagnosis.diagnose import by_evidence, by_first_wrong, cover, diagnose
 
-__all__ = ["by_evidence", "cover", "diagnose"]
+__all__ = ["by_evidence", "by_first_wrong", "cover", "diagnose"]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
+import numpy as np
+
+from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers, order_of
 from handgrad.checking.diagnosis.local_mutations import by_local_mutation
 from handgrad.checking.diagnosis.mutations import by_mutation
+from handgrad.checking.intermediates import FirstWrong, RightNumbers
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair
 from handgrad.checking.verdict.comparison import Evidence
 from handgrad.checking.verdict.contract import UPSTREAM, Violation
+from handgrad.tolerance import close
 
 NUMBERS = 0.6  # the cost of a relation of whole gradients that no mistake at one place would beat
 PLAIN = 1.1  # the cost of an explanation that no mutation would beat
@@ -19,11 +23,21 @@ REPAIRED = 1.0  # the cost of what an edit of a proved repair undoes: what the n
 EXCHANGED = 0.4  # less, where it exchanges all that is wrong: a name for one gradient of two is further off
 BY_CHANCE = 0.45  # more, where a number or a function was another one, or the edit did not mend all
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
+REORDERED, FEW = (
+    0.6,
+    6,
+)  # the cost of the right numbers in another order, in the first wrong value, of no fewer
 ALSO = 0.02  # for each argument of an explanation that is joined from several
 
 OF_A_FORMULA = ("extra-term", "wrong-local-derivative")  # what an edit of more than a name undoes
 UNEVEN = "not-proportional"
-OVERWRITTEN = "overwritten-not-accumulated"
+SIGNS = {
+    "overwritten-not-accumulated": ("zero-gradient",),
+    "swapped-gradients": ("zero-gradient",),
+    "dtype-or-overflow": ("zero-gradient", "missing-term"),
+}
+"""What the numbers alone may call a mistake that a repair shows to be another."""
+
 VIOLATIONS = {
     "mutated": ("stale-or-mutated-state", 0.01),
     "random": ("nondeterministic", 0.0),
@@ -45,21 +59,48 @@ def by_evidence(evidence: Evidence, violations: Iterable[Violation]) -> list[Dia
     return found
 
 
+def by_first_wrong(first: FirstWrong | None) -> list[Diagnosis]:
+    """Return what the first wrong value shows: an update before the error has passed it, right numbers in another order."""
+    if first is None:
+        return []
+    if first.is_early:
+        code, words, cost = "stale-or-mutated-state", f"{first.name} is not {first.what}", 0.0
+    elif (
+        first.numbers and first.later and (order := _order(first.numbers))
+    ):  # `by_numbers` sees what is returned
+        code, words, cost = (
+            "wrong-position",
+            f"{first.name} has the numbers of {first.what}, {order}",
+            REORDERED,
+        )
+    else:
+        return []
+    return [Diagnosis(code, first.mends, words, cost, place="backward")]
+
+
+def _order(numbers: RightNumbers) -> str:
+    """Say how a value's right numbers lie in it; a transpose has a name of its own."""
+    got, right = np.asarray(numbers.got, np.float64), numbers.value
+    is_other = got.shape != right.shape or got.size < FEW or close(np.swapaxes(got, 0, -1), right)
+    return "" if is_other else order_of([(got, right)])
+
+
 def diagnose(evidence: Evidence, known: list[Diagnosis], repair: Repair | None) -> list[Diagnosis]:
     """Return the explanations to report, the most telling first: those known, and what a repair and mutations tell."""
+    undone = {one.code for one in repair.undone} if repair else set()
+    signs = {sign for code in undone for sign in SIGNS.get(code, ())}
+    known = [each for each in known if each.code not in signs]
     found = [*known, *(by_repair(repair, evidence, known) if repair and not _is_random(known) else ())]
     if not _is_random(known) and not _is_explained(found, evidence, PLAIN):
         found += by_mutation(evidence)
-    undone = {one.code for one in repair.undone} if repair else set()
     return [_as_repaired(each, undone) for each in cover(found, evidence.wrong)]
 
 
 def _as_repaired(diagnosis: Diagnosis, undone: set[str]) -> Diagnosis:
-    """Return a diagnosis under the name, of two that are fair, that the repair has; what is left may be zero."""
-    other = OVERWRITTEN if diagnosis.code == "zero-gradient" else diagnosis.alternative
-    if other not in undone or diagnosis.code in undone:
+    """Return a diagnosis under the name, of two that are fair, that the repair has."""
+    if diagnosis.alternative not in undone or diagnosis.code in undone:
         return diagnosis
-    return replace(diagnosis, code=other, alternative=diagnosis.code)
+    return replace(diagnosis, code=diagnosis.alternative, alternative=diagnosis.code)
 
 
 def _is_random(found: list[Diagnosis]) -> bool:

@@ -43,6 +43,22 @@ KINDS = {
 }
 
 
+def order_of(pairs: Pairs) -> str:
+    """Say how the right numbers were put in another order; empty where they are not the same numbers."""
+    if any(
+        close(got, right) or not close(np.sort(got, axis=None), np.sort(right, axis=None))
+        for got, right in pairs
+    ):
+        return ""
+    for axis in range(pairs[0][1].ndim):
+        if all(close(np.flip(right, axis), got) for got, right in pairs):
+            return f"flipped along axis {axis}"
+        for step in (1, -1):
+            if all(close(np.roll(right, step, axis), got) for got, right in pairs):
+                return f"shifted by one along axis {axis}"
+    return "in another order"
+
+
 def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
     """Yield every mistake that explains some of the wrong gradients by a simple relation to the right ones."""
     yield from _swapped(evidence)
@@ -107,7 +123,7 @@ def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
     ):
         if all(explains(relation(right), got, right) for got, right in pairs):
             yield Diagnosis(code, (argument,), words.format(argument), cost)
-    if words := _order(pairs):
+    if words := order_of(pairs):
         words = f"d{argument} has the right numbers, {words}"
         yield Diagnosis("wrong-position", (argument,), words, MOVED)
     if all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs):
@@ -158,22 +174,6 @@ def _left_out_of_loss(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 "missing-local-derivative", (argument,), words, DIVIDED, alternative="wrong-local-derivative"
             )
-
-
-def _order(pairs: Pairs) -> str:
-    """Say how the right numbers were put in another order; empty where they are not the same numbers."""
-    if any(
-        close(got, right) or not close(np.sort(got, axis=None), np.sort(right, axis=None))
-        for got, right in pairs
-    ):
-        return ""
-    for axis in range(pairs[0][1].ndim):
-        if all(close(np.flip(right, axis), got) for got, right in pairs):
-            return f"flipped along axis {axis}"
-        for step in (1, -1):
-            if all(close(np.roll(right, step, axis), got) for got, right in pairs):
-                return f"shifted by one along axis {axis}"
-    return "in another order"
 
 
 def _transpose(value: Array) -> Array:

@@ -7,7 +7,7 @@ import copy
 import dis
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
@@ -21,6 +21,7 @@ from handgrad.checking.interfaces.signatures import (
     parameters_of,
     returned_values,
 )
+from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.subject import CheckError, raised, seeded
 
 Function = Callable[..., Any]
@@ -85,10 +86,13 @@ def _with_globals(function: Function, world: World, **given: Any) -> Any:
         names.update(before)
 
 
-def globals_of(forward: Function, backward: Function) -> dict[str, Any]:
+def globals_of(
+    forward: Function, backward: Function, shapes: Collection[tuple[int, ...]] = ()
+) -> dict[str, Any]:
     """Return the global variables that are parameters of two functions, as a world has them, with all that they set.
 
-    A parameter is an array that forward reads, and that backward sets, or whose gradient it has by name.
+    A parameter is an array that forward reads, and that backward sets, or whose gradient it has by name; or is of one of the
+    ``shapes``.
     """
     read, written = _global_names(forward), _global_names(backward)
     values = getattr(forward, "__globals__", {})
@@ -100,7 +104,8 @@ def globals_of(forward: Function, backward: Function) -> dict[str, Any]:
     found = {
         name: value for name, value in floating.items()
         if name not in parameters_of(forward) and not isinstance(value, float)
-        and (name in stored or any(is_gradient((other,), {(other,): 0, (name,): value}) for other in variables - {name}))
+        and (name in stored or (is_array(value) and value.shape in shapes)
+             or any(is_gradient((other,), {(other,): 0, (name,): value}) for other in variables - {name}))
     }  # fmt: skip
     return {**found, MODULE: [*dict.fromkeys([*found, *stored])]} if found else {}
 

@@ -217,10 +217,12 @@ def match(gradients: Arrays, arrays: Arrays) -> Matches:
     for step, among in steps:
         left = {path: gradient for path, gradient in gradients.items() if path not in found.values()}
         free = {path: array for path, array in among.items() if path not in found}
+        others = {np.shape(arrays[path]) for path in arrays.keys() - among.keys() - found.keys()}
         # of more gradients than arguments, one may as well be that of an object's array of the same shape
-        if among is arguments and len(left) > len(free):
-            others = {np.shape(arrays[path]) for path in arrays.keys() - arguments.keys() - found.keys()}
+        if len(left) > len(free):
             free = {path: array for path, array in free.items() if np.shape(array) not in others}
+        elsewhere = others - set(map(np.shape, free.values()))  # where no argument has its shape
+        left = {path: gradient for path, gradient in left.items() if np.shape(gradient) not in elsewhere}
         found |= step(left, free)
     return found
 

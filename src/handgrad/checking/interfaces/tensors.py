@@ -85,6 +85,16 @@ def tensors_of(library: str, value: Any) -> Any:
     return sys.modules["jax"].numpy.asarray(value)
 
 
+def jax_in_float64(value: Any) -> Any:
+    """Return a tree of what JAX computes with, with float32 as float64."""
+    jax: Any = sys.modules["jax"]
+
+    def wide(leaf: Any) -> Any:
+        return jax.numpy.asarray(leaf, np.float64) if getattr(leaf, "dtype", None) == np.float32 else leaf
+
+    return jax.tree.map(wide, value)
+
+
 def without_history(values: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the tensors that depend on others, which cannot be copied as they are, each with a copy that is a leaf."""
     for value in values:

@@ -193,8 +193,10 @@ def _running(
 
 def _is_of_a_parameter(name: str, value: Any, world: World) -> bool:
     """Whether the only value returned is a parameter's gradient, by name and shape, and can be none of an argument."""
-    shape, arguments = np.shape(value), (np.shape(each) for each in world.values() if is_array(each))
-    if not is_array(value) or not is_gradient_name(name) or shape in arguments:
+    if not is_array(value) or not is_gradient_name(name):
+        return False
+    shape = np.shape(value)
+    if shape in (np.shape(each) for each in world.values() if is_array(each)):
         return False
     known = names_of_array((name,))
     return any(

@@ -83,7 +83,10 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
             return _of_derivative(forward, forward, world)
         if (place := pullback_of(forward)) is not None:
             return _of_pullback(forward, world, place)
-        return _of_loss(forward, world | globals_of(forward, forward))
+        returned, given = (
+            set(map(np.shape, arrays_in(each).values())) for each in (trial_of(forward, world), world)
+        )
+        return _of_loss(forward, world | globals_of(forward, forward, returned - given))
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
     world |= globals_of(forward, backward)

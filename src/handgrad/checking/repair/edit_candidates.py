@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from operator import attrgetter
 from types import FunctionType
 from typing import Any
@@ -38,6 +38,7 @@ KINDRED = (
     ("scatter", "scatter_add"), ("scatter_", "scatter_add_"), ("index_copy", "index_add"), ("index_copy_", "index_add_"),
 )  # fmt: skip
 """Functions that are taken for one another."""
+MOST_AXES = 4  # that are put in any order
 TURNED = 0.4  # more for each factor of a product that is transposed
 EVERYWHERE = 0.6  # more for a name that is exchanged at several places of a statement: fewer tokens may do
 CHAINS = ((ast.Mult, ast.Div), (ast.Add, ast.Sub))
@@ -442,25 +443,36 @@ def opposite(place: Expression) -> Iterator[Edited]:
 
 
 def turned(place: Expression) -> Iterator[Edited]:
-    """Put an array's axes in the order in which forward puts some, or back, or all entries as another array has them."""
+    """Put an array's axes in the order in which forward puts some, or back, or all entries as another array has them.
+
+    Where they are put in an order, in any other.
+    """
     moved = place.node
+    if isinstance(moved, ast.Call) and 2 < len(order := _axes_order(moved)) <= MOST_AXES:
+        for other in map(list, permutations(order)):
+            if other != order:
+                call = ast.Call(moved.func, [ast.Constant(axis) for axis in other], [])
+                yield _either(call, 1.9, "wrong-position")
     while isinstance(moved, ast.Call) and called(moved) in MOVING and isinstance(moved.func, ast.Attribute):
         moved = moved.func.value
     for name, value in place.scope.items() if moved is not place.node else ():
         if dimensions(value) > 1 and np.shape(value) == np.shape(place.value):
             yield _either(fill(f"A.reshape({name}.shape)", A=moved), 2.0, "wrong-position")
     for definition in map(place.source.definitions.__getitem__, place.source.forward):
-        for call in ast.walk(definition) if dimensions(place.value) > 2 else ():
-            if not isinstance(call, ast.Call) or called(call) not in ("transpose", "permute"):
-                continue
-            order = [
-                each.value for each in call.args if isinstance(each, ast.Constant) and type(each.value) is int
-            ]
-            if sorted(order) != list(range(dimensions(place.value))):
+        for there in ast.walk(definition) if dimensions(place.value) > 2 else ():
+            if not isinstance(there, ast.Call) or len(order := _axes_order(there)) != dimensions(place.value):
                 continue
             for axes in (order, [order.index(k) for k in range(len(order))]):
-                new = fill(f"A.{called(call)}({', '.join(map(str, axes))})", A=place.node)
+                new = fill(f"A.{called(there)}({', '.join(map(str, axes))})", A=place.node)
                 yield _either(new, 1.8, "wrong-position")
+
+
+def _axes_order(call: ast.Call) -> list[int]:
+    """Return the order in which ``A.transpose(1, 0, 2)`` puts all axes; empty where that is no such call."""
+    if called(call) not in ("transpose", "permute"):
+        return []
+    order = [each.value for each in call.args if isinstance(each, ast.Constant) and type(each.value) is int]
+    return order if sorted(order) == list(range(len(call.args))) else []
 
 
 FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (

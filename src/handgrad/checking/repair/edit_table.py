@@ -78,6 +78,7 @@ ROWS: list[Row] = [
     *_either("wrong-local-derivative", 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
     *_either("wrong-local-derivative", 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B", "F(A - B) ~ A - F(B)"),
     *_either("wrong-local-derivative", 1.4, "A * B * (1 - B) ~ A * (1 - B ** 2)", "B * (1 - B) ~ 1 - B ** 2"),
+    *_either("missing-term", 2.4, "M ~ M - M.mean(axis=0)", "A ~ A - A.mean(axis=-1, keepdims=True)"),  # of what is centred
     *_either("constant-factor", 2.4, "A ~ A / np.sqrt(N)", "A ~ A * np.sqrt(N)", "A ~ A / N ** 2"),
     *_either("constant-factor", 2.0, "A ~ 2 * A", "A ~ A / 2"),
     *_either("constant-factor", 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
@@ -120,6 +121,7 @@ def letters(text: str) -> frozenset[str]:
 
 
 MOVING = {"reshape", "view", "swapaxes", "transpose", "permute", "moveaxis"}
+_LIKE = {"zeros_like", "empty_like", "ones_like", "full_like"}
 _AXES = {"axis", "axes", "dim", "keepdims"}
 _CALLS = {
     "ones": "ignores-upstream", "ones_like": "ignores-upstream", "zeros": "zero-gradient", "zeros_like": "zero-gradient",
@@ -245,6 +247,8 @@ def _around(place: Expression) -> str | None:
                 return "wrong-axis"
             case ast.Call() if node in holder.args[1:] and called(holder) in ("sum", "mean"):
                 return "wrong-axis"
+            case ast.Call() if called(holder) in _LIKE and np.asarray(place.of(node)).dtype.kind in "iub":
+                return "dtype-or-overflow"  # what is written into it is rounded
             case ast.Call() if called(holder) == "range":
                 return "missing-term"
             case ast.BinOp(op=ast.Pow()) if node is holder.right:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, product
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -67,7 +67,7 @@ class Observed:
             self.forget(node)
         if self.running and node not in self.scopes:
             near = [*names][: MOST_NAMES // 2] + [*names][MOST_NAMES // 2 :][-MOST_NAMES // 2 :]
-            steps = {each: names[each] for each in self.loops.get(node, ()) if type(names.get(each)) is int}
+            steps = _steps(self.loops.get(node, ()), names)
             held = {
                 text: part for name in near for text, part in _parts_of(name, names[name], DEEPEST, steps)
             }
@@ -90,7 +90,7 @@ def observe(sandbox: Sandbox, line: int = 0, times: int = 0) -> Observed:
     codes = dict(source.codes)
     for loop in (each for unit in source.units for each in ast.walk(unit) if isinstance(each, ast.For)):
         for each in ast.walk(loop):
-            observed.loops.setdefault(id(each), set()).update(names_in(loop.target))
+            observed.loops.setdefault(id(each), set()).update(_counted(loop))
     for unit in source.units:
         codes |= source.compile(unit, _watched)
     names = {"__see__": observed.see, "__enter__": observed.enter}
@@ -103,6 +103,18 @@ def observe(sandbox: Sandbox, line: int = 0, times: int = 0) -> Observed:
     return observed
 
 
+def _counted(loop: ast.For) -> Iterator[str]:
+    """Yield the variables of a loop, ``-l`` where it counts from the end: ``zs[-l]``."""
+    negative = {ast.unparse(each) for each in ast.walk(loop) if isinstance(each, ast.UnaryOp)}
+    yield from (f"-{name}" if f"-{name}" in negative else name for name in names_in(loop.target))
+
+
+def _steps(counted: Iterable[str], names: Mapping[str, Any]) -> dict[str, int]:
+    """Return the whole numbers that loops are at, those that count from the end negative."""
+    known = {text: names.get(text.removeprefix("-")) for text in counted}
+    return {text: -value if text[0] == "-" else value for text, value in known.items() if type(value) is int}
+
+
 def _parts_of(text: str, value: Any, depth: int, steps: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
     """Yield the arrays and numbers that an object or a container in scope holds, as an expression writes them.
 
@@ -112,21 +124,21 @@ def _parts_of(text: str, value: Any, depth: int, steps: Mapping[str, int]) -> It
         yield text, _copied(value)
     elif depth and isinstance(value, dict | tuple | list) and len(value) <= MOST_NAMES:
         near = {} if isinstance(value, tuple) else steps  # a loop goes over no tuple
+        count = len(value) if isinstance(value, list) else 0
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(key, str | int):
-                yield from _parts_of(f"{text}[{_index(key, near)}]", item, depth - 1, steps)
+                yield from _parts_of(f"{text}[{_index(key, near, count)}]", item, depth - 1, steps)
     elif depth and not isinstance(value, type | FunctionType | MethodType | ModuleType):
         for name, item in getattr(value, "__dict__", {}).items():
             yield from _parts_of(f"{text}.{name}", item, depth - 1, steps)
 
 
-def _index(key: str | int, steps: Mapping[str, int]) -> str:
-    """Return an entry's key, as a loop's variable where it is near one."""
+def _index(key: str | int, steps: Mapping[str, int], count: int) -> str:
+    """Return an entry's key, of ``count``, as a loop's variable where it is near one."""
     beside = {0: "", 1: " + 1", -1: " - 1"}
-    for offset, text in beside.items() if isinstance(key, int) else ():
-        for name, value in steps.items():
-            if key == value + offset:
-                return name + text
+    for (offset, text), (name, value) in product(beside.items(), steps.items()):
+        if isinstance(key, int) and key - count * (name[0] == "-") == value + offset:
+            return name + text
     return repr(key)
 
 

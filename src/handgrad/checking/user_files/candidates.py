@@ -70,11 +70,11 @@ class Candidate:
 
 
 def candidates_in(user_file: UserFile) -> list[Candidate]:
-    """Return what a file has to check, in its order: of what is in ``__all__`` or has no leading underscore."""
+    """Return what a file has to check, in its order: what has no leading underscore, or holds a backward itself."""
     names = user_file.names
     own = {
         name: value for name, value in names.items()
-        if _module_of(value) == user_file.module.__name__ and not name.startswith("_")
+        if _module_of(value) == user_file.module.__name__ and (not name.startswith("_") or has_backward(value))
     }  # fmt: skip
     made = {name: cls for name, value in own.items() if (cls := _class_of_closures(value)) is not None}
     own = {name: value for name, value in own.items() if _maker_of(value) not in made} | made
@@ -90,8 +90,12 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     found += pairs_of(functions)
     used = {id(each) for one in found for each in (one.forward, one.backward)}
     for name, value in functions.items():
-        if id(value) not in used and any(
-            shape(value) for shape in (flag_of, returns_loss_and_gradients, is_training, _has_pullback)
+        if (
+            id(value) not in used
+            and not _is_part(value, found)
+            and any(
+                shape(value) for shape in (flag_of, returns_loss_and_gradients, is_training, _has_pullback)
+            )
         ):
             found.append(Candidate(name, value))
     classes = [
@@ -222,12 +226,15 @@ def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
         rest = set(words_of(backward)) - BACKWARD_WORDS
         fits.sort(key=lambda name: len(rest ^ (set(words_of(name)) - FORWARD_WORDS)))  # rnn, and not rnn_step
         forwards = [name for name in fits if FORWARD_WORDS & set(words_of(name))]
-        if fits:
+        loss = _loss_of_the_same_arguments(backward, functions)
+        if fits and not (loss and _stem(backward) == ""):
             return (forwards or fits)[0]
         if backward.lower().startswith("d_") or (len(words_of(backward)) > 1 and _derived(backward)):
             plains = [name for name in others if plain(name) == _derived(backward)]
             if plains:
                 return plains[0]
+        if loss:
+            return loss
         if _stem(backward) == "" or "back" in backward:
             forwards = [
                 name for name in said
@@ -239,6 +246,26 @@ def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
             )
         return ""
     return next((name for name in others if plain(name) == _derived(backward)), "")
+
+
+def _is_part(function: FunctionType, found: list[Candidate]) -> bool:
+    """Whether a backward that takes the same calls a function: what it returns is the gradient of some rows."""
+    backwards = [each.backward for each in found if each.backward and function.__name__ in parts_of(each)]
+    return any(required(backward) == required(function) for backward in backwards)
+
+
+def _loss_of_the_same_arguments(backward: str, functions: dict[str, FunctionType]) -> str:
+    """Return the only loss that takes what a backward takes, or "": ``log_loss(X, y, w, b)``, ``gradients(X, y, w, b)``.
+
+    A backward that others call is a part of theirs: the gradient of some rows.
+    """
+    given = required(functions[backward])
+    alike = [name for name in functions if required(functions[name]) == given]
+    callers = [
+        name for name in alike if backward in functions[name].__code__.co_names and is_backward_name(name)
+    ]
+    losses = [name for name in alike if is_loss_name(name) and not is_backward_name(name)]
+    return losses[0] if len(given) > 1 and len(losses) == 1 and not callers else ""
 
 
 def _fed(functions: dict[str, FunctionType], tree: ast.Module) -> Iterator[Candidate]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
 from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
-from handgrad.checking.interfaces.tensors import is_array
+from handgrad.checking.interfaces.signatures import parameters_of, required
+from handgrad.checking.interfaces.tensors import in_float64, is_array, jax_in_float64
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
     ArgumentSearch,
@@ -27,7 +28,7 @@ from handgrad.checking.user_files.fitting import (
 )
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
 from handgrad.checking.user_files.parameter_words import COUNTS, is_no_penalty
-from handgrad.checking.user_files.running import UserFile
+from handgrad.checking.user_files.running import Call, UserFile
 
 LARGEST = 5000  # entries of an array in an example: with more, only the first rows are taken
 FEW_ROWS = 8
@@ -103,12 +104,16 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     cls = candidate.forward if isinstance(candidate.forward, type) else type(candidate.forward)
     is_called = any((cls.__name__, each.__name__) in user_file.calls for each in functions)
     owner = cls.__name__ if is_called else ""
-    calls = [user_file.call_of(each, owner) for each in functions]
+    calls = [
+        user_file.call_of(each, owner) or _call_of_rule(candidate, each, user_file) for each in functions
+    ]
     needed = needed_names(candidate)
     given: dict[str, Any] = {}
     numbered = list(enumerate(zip(calls, functions, strict=True)))
-    # Backward's targets are those of forward's rows; a loss may first be called for all rows, to be printed.
-    for k, (call, function) in (numbered[0], *numbered[:0:-1]):
+    # Backward's targets are those of forward's rows; a loss may first be called for all rows, to be printed. Where it takes
+    # the same arguments, its own are taken: a loss that is printed may come after an update.
+    alike = len(functions) == 2 and required(functions[0]) == required(functions[1])
+    for k, (call, function) in numbered[::-1] if alike else (numbered[0], *numbered[:0:-1]):
         for name, value in call.arguments.items() if call else ():
             is_upstream = is_backward_name(function.__name__) or (
                 function == backward and is_upstream_name(name)
@@ -125,6 +130,19 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
         owners = [cls.of(each) for each in user_file.made.get(cls.__name__, ()) if each is not None]
     for owner in owners:
         yield from _examples_with(owner, candidate, given)
+
+
+def _call_of_rule(candidate: Candidate, function: Callable[..., Any], user_file: UserFile) -> Call | None:
+    """Return the first call of the ``fwd`` of JAX's ``defvjp``, with its function's names, in float64.
+
+    Within ``jax.grad`` it is called, and the function is not.
+    """
+    call = user_file.call_of(getattr(candidate.forward, "fwd", None))
+    if call is None:
+        return None
+    with in_float64():
+        values = [jax_in_float64(value) for value in call.arguments.values()]
+    return Call(dict(zip(parameters_of(function), values, strict=False)))
 
 
 def _examples_with(

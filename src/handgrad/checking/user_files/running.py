@@ -256,13 +256,17 @@ class _Recorder:
 
 @contextmanager
 def _as_a_script(path: Path) -> Iterator[None]:
-    """Run what is within as Python runs a file; what opens windows, asks for input or trains on is cut off."""
+    """Run what is within as Python runs a file, but JAX's jitted functions line by line, so that arguments are numbers.
+
+    What opens windows, asks for input or trains on is cut off.
+    """
     environment = {name: os.environ.get(name) for name in INERT}
     os.environ.update(INERT)
     argv, sys.argv = sys.argv, [str(path)]
     asked, builtins.input = builtins.input, _no_input
+    jax: Any = sys.modules.get("jax")
     try:
-        with time_limit(SECONDS + COMPILING * ("jax" in sys.modules)):
+        with jax.disable_jit() if jax else nullcontext(), time_limit(SECONDS + COMPILING * bool(jax)):
             yield
     except EnoughError:
         pass  # it rang between two statements
