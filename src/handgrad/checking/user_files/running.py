@@ -32,6 +32,7 @@ from handgrad.errors import HandgradError
 SECONDS = 5.0  # for everything in a file that is no definition: what has been called by then is an example
 COMPILING = 10.0  # more, where JAX compiles each operation
 ENOUGH = 2000  # calls of the file's own functions without a new one among them: a training that goes on
+EAGER = 100  # such calls that JAX runs line by line; then it compiles what it is to
 INERT = {"MPLBACKEND": "Agg"}  # no windows
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 SLOW = (
@@ -250,6 +251,8 @@ class _Recorder:
             call = _call(code, frame.f_locals)
             if call is not None:
                 self.calls[owner, code.co_name] = call
+        if self.since == EAGER:
+            _set_jit(disabled=False)
         if self.since > ENOUGH:
             raise EnoughError
 
@@ -264,16 +267,26 @@ def _as_a_script(path: Path) -> Iterator[None]:
     os.environ.update(INERT)
     argv, sys.argv = sys.argv, [str(path)]
     asked, builtins.input = builtins.input, _no_input
-    jax: Any = sys.modules.get("jax")
+    was_disabled = _set_jit(disabled=True)
     try:
-        with jax.disable_jit() if jax else nullcontext(), time_limit(SECONDS + COMPILING * bool(jax)):
+        with time_limit(SECONDS + COMPILING * ("jax" in sys.modules)):
             yield
     except EnoughError:
         pass  # it rang between two statements
     finally:
         sys.argv, builtins.input = argv, asked
+        _set_jit(disabled=was_disabled)
         for name, value in environment.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _set_jit(*, disabled: bool) -> bool:
+    """Let JAX run jitted functions line by line or not, where it is imported; return what it did before."""
+    jax: Any = sys.modules.get("jax")
+    before = jax is not None and jax.config.jax_disable_jit
+    if jax is not None:
+        jax.config.update("jax_disable_jit", disabled)
+    return bool(before)
 
 
 def _class_of(code: CodeType) -> str:
