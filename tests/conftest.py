@@ -29,6 +29,17 @@ os.environ["HANDGRAD_CACHE"] = os.environ["HANDGRAD_TESTS_CACHE"]  # for subproc
 # Tests write a module, and write it again within a second: Python would take up the code it kept of the first.
 sys.dont_write_bytecode = True
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what CI runs a sample of the tests with, on another Python."""
+    parser.addoption("--every", type=int, default=1, help="run every so manyth test only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out all but every so manyth test."""
+    items[:] = items[:: config.getoption("every")]
+
+
 EACH_ENGINE = [pytest.param(name, marks=[pytest.mark.peers] * (name == "jax")) for name in ENGINES]
 """For tests of every engine: the one of an optional package is tested with these."""
 

@@ -333,13 +333,16 @@ if __name__ == "__main__":
 """
 
 
-def test_the_arguments_of_a_jitted_training_are_numbers(checked: Any) -> None:
+def test_the_arguments_of_a_jitted_training_are_numbers(tmp_path: Path) -> None:
     """They were JAX's tracers, and none that were drawn instead fit; in float64, though JAX had them in float32."""
-    output, _ = checked(JITTED)
-    assert "wrong        dx (5, 3)" in output
-    assert "right        dA, da0" in output
-    assert "error bound 5e-10" in output
-    assert "checked again: right" in output
+    (tmp_path / "jitted.py").write_text(JITTED)
+    file = run_file(tmp_path / "jitted.py")
+    file.run_samples()
+    (example,) = (example_of(each, file, {}) for each in candidates_in(file))
+    assert example.origin == "as the file calls it"
+    given = {name: (array.shape, str(array.dtype)) for name, array in example.inputs.items()}
+    sizes = {"x": (5, 3), "A": (3, 4), "a0": (4,), "G": (3, 4), "g0": (4,)}
+    assert given == {name: (shape, "float64") for name, shape in sizes.items()}
 
 
 PRIVATE = """
@@ -380,9 +383,13 @@ if __name__ == "__main__":
 """
 
 
-def test_a_function_with_a_private_name_is_judged_itself(checked: Any) -> None:
+def test_a_function_with_a_private_name_is_judged_itself(tmp_path: Path) -> None:
     """Through the module that calls it, no line is named. A gradient that is not computed is a sign, and no name."""
-    output, text = checked(PRIVATE)
-    assert "program.py:_Film: wrong" in output
-    assert "swapped-gradients in dscale, and dshift with it" in output
-    assert "return d_x, d_scale, d_shift" in text
+    (tmp_path / "private.py").write_text(PRIVATE)
+    file = run_file(tmp_path / "private.py")
+    file.run_samples()
+    function, module = candidates_in(file)
+    assert (function.name, module.name) == ("_Film", "Film")
+    report = check(function.forward, None, example_of(function, file, {}).inputs)
+    assert [finding.code for finding in report.findings] == ["swapped-gradients"]
+    assert "return d_x, d_scale, d_shift" in report.mended.text
