@@ -149,7 +149,7 @@ def test_a_terminal_shows_loss_metric_speed_and_time_left(
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", bars[-1])
     assert re.fullmatch(rf"━+ epoch 4  {shown} [\d,]+ rows/s 0:00:00", plain)
     assert len(plain) <= columns
-    after = running.shown.split(bars[-1])[1]
+    after = running.shown.split(bars[-1])[-1]
     assert "━" not in after
     assert "\x1b[2mtest " in after
     assert "\x1b[?25h" in after  # the cursor is back

@@ -166,7 +166,7 @@ MISTAKES: dict[str, Mistake] = {
             "dtype-or-overflow",
             "NaN, infinity or lost precision where the true gradient is finite",
             "NaN after some hundred steps",
-            "an intermediate overflowed, cancelled or was rounded to a whole number; the gradient is not",
+            "an intermediate overflowed, cancelled or was rounded to whole numbers",
         ),
         Mistake(
             "swapped-gradients",

@@ -78,7 +78,8 @@ ROWS: list[Row] = [
     *_either("wrong-local-derivative", 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
     *_either("wrong-local-derivative", 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B", "F(A - B) ~ A - F(B)"),
     *_either("wrong-local-derivative", 1.4, "A * B * (1 - B) ~ A * (1 - B ** 2)", "B * (1 - B) ~ 1 - B ** 2"),
-    *_either("missing-term", 2.4, "M ~ M - M.mean(axis=0)", "A ~ A - A.mean(axis=-1, keepdims=True)"),  # of what is centred
+    *_either("missing-term", 2.4, "M ~ M - M.mean(axis=0)", *(
+        f"{A} ~ {A} - {A}.mean(axis=-1, keepdims=True)" for A in "MT")),  # of what is centred
     *_either("constant-factor", 2.4, "A ~ A / np.sqrt(N)", "A ~ A * np.sqrt(N)", "A ~ A / N ** 2"),
     *_either("constant-factor", 2.0, "A ~ 2 * A", "A ~ A / 2"),
     *_either("constant-factor", 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
