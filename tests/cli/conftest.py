@@ -55,6 +55,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write_table(folder / "narrow.csv", ["width", "height", "kept"], [[*row[:2], row[3]] for row in rows])
     write_table(folder / "maybe.csv", [*FEATURES, "kept"], [*rows, [1, 2, 3, "maybe"]])
+    write_table(folder / "far.csv", [*FEATURES, "kept"], [*rows, [1, 2, 1e200, "no"]])
     write_table(folder / "one.csv", [*FEATURES, "kept"], [[*row[:3], "yes"] for row in rows])
     write_table(folder / "text.csv", [*FEATURES, "kept"], [*rows[:2], [1, "tall", 3, "no"], *rows[2:]])
     write_table(folder / "nan.csv", [*FEATURES, "kept"], [*rows[:4], [1, 2, "nan", "no"]])

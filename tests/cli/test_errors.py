@@ -135,6 +135,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "predict runs/pets": (2, "Missing argument 'SOURCE'."),
     "evaluate runs/nowhere": (1, "runs/nowhere/run.json: No such file or directory"),
     "evaluate runs/pets maybe.csv": (1, "maybe.csv: the class 'maybe' is not one of the run's"),
+    "evaluate runs/pets far.csv": (1, "far.csv: the loss of these rows is not finite"),
     "evaluate runs/pets narrow.csv": (1, "narrow.csv: there is no column 'age'"),
     "evaluate runs/pets moons": (1, "moons: there is no column 'width', which the run was trained on"),
     "evaluate runs/pets prices.csv": (1, "prices.csv: there is no column 'kept'"),

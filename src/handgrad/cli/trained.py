@@ -21,7 +21,7 @@ from handgrad.data.columns import Column
 from handgrad.data.parquet_table import parquet_bytes
 from handgrad.data.series import windows
 from handgrad.data.sources import features_and_columns, takes
-from handgrad.engines import Epoch, ReferenceEngine
+from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.engine import evaluate, rows_at_a_time
 from handgrad.errors import DataError, RunError
 from handgrad.files import write_output
@@ -93,7 +93,14 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
     t = network.check_targets(match_classes(run, dataset), len(dataset))
     program = network.loss_program()
     bound = ReferenceEngine().bind(program, network.arrays)
-    total, count, prediction = evaluate(bound, Epoch({"x": x, "t": t}, rows, rows_at_a_time(program)))
+    try:
+        total, count, prediction = evaluate(bound, Epoch({"x": x, "t": t}, rows, rows_at_a_time(program)))
+    except NonFiniteLossError:
+        raise DataError(
+            f"{dataset.name}: the loss of these rows is not finite",
+            given=f"the largest number of x is {abs(x[rows]).max():.3g}, of the targets {abs(t[rows]).max():.3g}",
+            fix="look for values far from those that the network was trained on",
+        ) from None
     names = target_names(run, prediction.shape[-1])
     return mean_loss(total, count), Evaluation.of(network.loss, prediction, t[rows], run.classes, names)
 

@@ -242,7 +242,10 @@ def evaluate(bound: BoundProgram, epoch: Epoch) -> tuple[float, float, Array]:
     arrays, size, program = epoch.lazy_arrays(), epoch.batch_size, bound.program
     for number in range(len(epoch)):
         rows = epoch.order[number * size : (number + 1) * size]
-        outputs = bound.run(**{value.name: arrays[value.name][rows] for value in program.inputs})
+        try:
+            outputs = bound.run(**{value.name: arrays[value.name][rows] for value in program.inputs})
+        except FloatingPointError:  # the reference engine's lines stop there
+            raise NonFiniteLossError(number) from None
         batch_total, batch_count, prediction = (outputs[name] for name in program.outputs)
         if not np.isfinite(batch_total):
             raise NonFiniteLossError(number)

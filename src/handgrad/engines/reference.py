@@ -51,8 +51,10 @@ class BoundReference:
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
         program = self.program
-        arrays = {value.name: convert(inputs[value.name], value, program.dtype) for value in program.inputs}
         numbers = {name: inputs[name] for name in program.scalars}
         with np.errstate(all="ignore"):
+            arrays = {
+                value.name: convert(inputs[value.name], value, program.dtype) for value in program.inputs
+            }
             outputs = self.function(**arrays, **numbers, **self.arrays)
         return dict(zip(program.outputs, outputs, strict=True))
