@@ -30,7 +30,8 @@ def microseconds(width: int, batch: int, optimiser: Optimiser, seconds: float) -
     x, t = rng.standard_normal((batch * 20, width), dtype=np.float32), rng.integers(0, 10, batch * 20)
     epoch = Epoch({"x": x, "t": t}, np.arange(batch * 20), batch, np.full(20, 1e-4))
     bound.epoch(epoch)
-    choice = bound.prepared[1].choice
+    *_, plan = bound.plans.values()
+    choice = plan.choice
     choice.measured = lambda seconds, rows: None  # the choice is made here
     choice.length = 1.0
     times: dict[bool, list[float]] = {True: [], False: []}

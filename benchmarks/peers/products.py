@@ -42,8 +42,7 @@ class Products(Compiled):
         bound.epoch(
             self.next_epoch(np.full(workload.steps, SMALL))
         )  # leaves all numbers and addresses in place
-        assert bound.prepared is not None
-        plan = bound.prepared[1]
+        *_, plan = bound.plans.values()
         if self.threads > plan.threads:
             raise UnavailableError(f"{plan.threads} thread(s) here")
         plan.threads, plan.carried = self.threads, Carried(None, plan.order, "float32")  # each product alone

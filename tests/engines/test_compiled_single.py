@@ -73,8 +73,8 @@ def test_only_batches_of_one_row_do_it_ahead() -> None:
     x, t = data()
     for batch_size in (1, 2):
         bound.epoch(Epoch({"x": x, "t": t}, np.arange(4), batch_size, np.full(4 // batch_size, RATE)))
-        assert bound.prepared is not None
-        assert (bound.prepared[1].carried.ahead is not None) == (batch_size == 1)
+        *_, plan = bound.plans.values()
+        assert (plan.carried.ahead is not None) == (batch_size == 1)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -37,3 +39,19 @@ def test_the_first_batch_whose_loss_is_not_finite_is_named(engine: str) -> None:
     with pytest.raises(NonFiniteLossError) as error:
         evaluate(bound, Epoch({"x": x, "t": np.zeros(ROWS, int)}, CHOSEN, batch_size=3))
     assert error.value.batch == 1
+
+
+def test_plans_of_a_full_batch_and_of_the_last_rows_stay() -> None:
+    """A plan made anew takes as long as its batch; only two stay, since each keeps memory for its rows."""
+    network = Network(Linear(5, 4), ReLU(), Linear(4, 3), loss=SoftmaxCrossEntropy())
+    arrays = {"x": np.random.default_rng(0).normal(size=(ROWS, 5)), "t": np.arange(ROWS) % 3}
+    bound: Any = bind("compiled", network.loss_program(), network.arrays)
+    before = evaluate(bound, Epoch(arrays, CHOSEN, batch_size=3))
+    plans = dict(bound.plans)
+    assert [key[0] for key in plans] == [3, 1]
+    after = evaluate(bound, Epoch(arrays, CHOSEN, batch_size=3))
+    assert bound.plans == plans
+    assert before[:2] == after[:2]
+    np.testing.assert_array_equal(before[2], after[2])
+    evaluate(bound, Epoch(arrays, CHOSEN, batch_size=7))
+    assert [key[0] for key in bound.plans] == [1, 7]

@@ -158,7 +158,8 @@ def test_rows_of_one_are_not_multiplied_ahead() -> None:
     bound: Any = CompiledEngine().bind(made.program(SGD()).keeping("total", "count"), made.arrays)
     assert find_ahead(bound.schedule) is not None
     bound.epoch(Epoch(arrays, np.arange(ROWS), 1, np.full(ROWS, 0.1)))
-    assert bound.prepared[1].carried.ahead is None
+    *_, plan = bound.plans.values()
+    assert plan.carried.ahead is None
 
 
 @pytest.mark.parametrize(

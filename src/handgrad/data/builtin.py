@@ -5,6 +5,7 @@ digits.txt states where the digits are from.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from handgrad.arguments import Seed, judged
 from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset
-from handgrad.data.idx import read_idx
+from handgrad.data.idx import read_idx, read_idx_header, read_idx_into
 from handgrad.data.series import mackey_glass
 from handgrad.data.text import alice
 from handgrad.errors import DataError, need
@@ -199,31 +200,34 @@ def mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
       fix    put the four MNIST files there, or name their folder in HANDGRAD_MNIST
     """
     place = Path(folder or os.environ.get(MNIST_VARIABLE) or fetch_mnist())
-    x, t = _read_pair(place, "train")
-    x_test, t_test = _read_pair(place, "t10k")
-    if x.shape[1:] != x_test.shape[1:]:
+    x, t, test_rows = read_mnist(place)
+    return Dataset("mnist", x, t, "classification", tuple("0123456789"), test_rows=test_rows)
+
+
+def read_mnist(folder: Path) -> tuple[Array, NDArray[np.int64], int]:
+    """Read four IDX files: images (n, pixels), all in one array, labels (n,), and how many of the last are for testing."""
+    images, labels = [], []
+    for part in ("train", "t10k"):
+        path, shape = _find(folder, f"{part}-images", rank=3)
+        images.append((path, shape))
+        labels.append(read_idx(_find(folder, f"{part}-labels", rank=1)[0]))
+        if shape[0] != len(labels[-1]):
+            raise DataError(
+                f"{folder}: {part} has {shape[0]} images and {len(labels[-1])} labels; they must agree"
+            )
+    (train, (rows, *pixels)), (test, (test_rows, *test_pixels)) = images
+    if pixels != test_pixels:
         raise DataError(
-            f"{place}: train has images of {x.shape[1:]} pixels and t10k of {x_test.shape[1:]}; they must agree"
+            f"{folder}: train has images of {tuple(pixels)} pixels and t10k of {tuple(test_pixels)}; they must agree"
         )
-    train_rows, rows = len(x), len(x) + len(x_test)
-    x.resize((rows, *x.shape[1:]), refcheck=False)  # in place: a copy would take as long as reading it
-    x[train_rows:] = x_test
-    t, classes = np.concatenate([t, t_test]).astype(np.int64), tuple("0123456789")
-    return Dataset("mnist", x.reshape(rows, -1), t, "classification", classes, test_rows=len(x_test))
+    x = np.empty((rows + test_rows, math.prod(pixels)), np.uint8)
+    read_idx_into(x[:rows], train)
+    read_idx_into(x[rows:], test)
+    return x, np.concatenate(labels).astype(np.int64), test_rows
 
 
-def _read_pair(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Read images, shape (n, height, width), and their labels, shape (n,)."""
-    images = _read_bytes(folder, f"{part}-images", rank=3)
-    labels = _read_bytes(folder, f"{part}-labels", rank=1)
-    if len(images) != len(labels):
-        raise DataError(
-            f"{folder}: {part} has {len(images)} images and {len(labels)} labels; they must agree"
-        )
-    return images, labels
-
-
-def _read_bytes(folder: Path, stem: str, rank: int) -> NDArray[np.uint8]:
+def _find(folder: Path, stem: str, rank: int) -> tuple[Path, tuple[int, ...]]:
+    """Find a file of bytes, and read its shape."""
     names = [f"{stem}{mark}idx{rank}-ubyte{suffix}" for mark in "-." for suffix in ("", ".gz")]
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
@@ -231,10 +235,10 @@ def _read_bytes(folder: Path, stem: str, rank: int) -> NDArray[np.uint8]:
             f"{folder}: there is no file {names[0]}",
             fix=f"put the four MNIST files there, or name their folder in {MNIST_VARIABLE}",
         )
-    values = read_idx(path)
-    if values.dtype != np.uint8 or values.ndim != rank:
-        raise DataError(f"{path}: bytes of rank {rank} expected, {values.dtype} of rank {values.ndim} found")
-    return values
+    dtype, shape = read_idx_header(path)
+    if dtype != np.uint8 or len(shape) != rank:
+        raise DataError(f"{path}: bytes of rank {rank} expected, {dtype.name} of rank {len(shape)} found")
+    return path, shape
 
 
 def fetch_mnist() -> Path:

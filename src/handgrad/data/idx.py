@@ -11,6 +11,8 @@ import math
 import os
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,28 +58,47 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
     array([7, 2, 1], dtype=uint8)
     """
     path = Path(path)
-    with reading(path, zlib.error), path.open("rb") as file:
-        packed = file.read(2) == GZIP_MAGIC
-        file.seek(0)
-        source: Any = gzip.GzipFile(fileobj=file) if packed else file
+    dtype, shape = read_idx_header(path)
+    values = np.empty(shape, dtype)
+    read_idx_into(values, path)
+    return values.astype(dtype.newbyteorder("="), copy=False)
+
+
+def read_idx_header(path: Path) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Read the type and the shape of an IDX file's values, and check that the file may ask for so much memory."""
+    with _unpacked(path) as (source, packed):
         dtype, shape = _read_header(path, source)
         size = math.prod(shape) * dtype.itemsize
         if packed:
             check_claim(path, size)
-        else:  # before memory is taken
-            _check_size(path, size, path.stat().st_size - file.tell())
-        values = np.empty(shape, dtype)
+        else:
+            _check_size(path, size, path.stat().st_size - source.tell())
+    return dtype, shape
+
+
+def read_idx_into(values: Array, path: Path) -> None:
+    """Read an IDX file's values into an array of the file's type and shape, which may be a part of a larger one."""
+    with _unpacked(path) as (source, _):
+        _read_header(path, source)
         found, view = 0, values.reshape(-1).view(np.uint8).data
         try:
-            while found < size and (content := source.read1(min(BLOCK, size - found))):
+            while found < len(view) and (content := source.read1(min(BLOCK, len(view) - found))):
                 view[found : found + len(content)] = content
                 found += len(content)
             found += len(source.read(1))  # at the end of a gzip file, that checks its checksum
         except EOFError:
-            if found == size:  # in the checksum
+            if found == len(view):  # in the checksum
                 raise
-        _check_size(path, size, found)
-    return values.astype(dtype.newbyteorder("="), copy=False)
+        _check_size(path, len(view), found)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[tuple[Any, bool]]:
+    """Open a file for reading what is in it, and say whether it is packed."""
+    with reading(path, zlib.error), path.open("rb") as file:
+        packed = file.read(2) == GZIP_MAGIC
+        file.seek(0)
+        yield (gzip.GzipFile(fileobj=file) if packed else file), packed
 
 
 def _read_header(path: Path, file: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -88,7 +88,8 @@ def feature_statistics(x: Array) -> tuple[Array, Array]:
     (array([2., 5.]), array([1., 1.]))
     """
     x = x.reshape(-1, x.shape[-1])
-    parts = [slice(start, start + 1024) for start in range(0, len(x), 1024)]
+    step = 1 + 2**16 // x.shape[-1]  # rows that a core's cache holds
+    parts = [slice(start, start + step) for start in range(0, len(x), step)]
     mean = sum(x[part].sum(axis=0, dtype=np.float64) for part in parts) / len(x)
     var = sum(((x[part] - mean) ** 2).sum(axis=0) for part in parts) / len(x)
     varies = sum((x[part] != x[0]).any(axis=0) for part in parts)  # a constant's variance is only nearly 0
@@ -106,7 +107,8 @@ def input_statistics(x: Array) -> tuple[Array, Array]:
     (array([2., 0.]), array([1., 1.]))
     """
     x = x.reshape(-1, x.shape[-1])
-    parts = [slice(start, start + 1024) for start in range(0, len(x), 1024)]
+    step = 1 + 2**16 // x.shape[-1]  # rows that a core's cache holds
+    parts = [slice(start, start + step) for start in range(0, len(x), step)]
     mean = sum(x[part].sum(axis=0, dtype=np.float64) for part in parts) / len(x)
     var = sum(((x[part] - mean) ** 2).sum(axis=0) for part in parts) / len(x)
     varies = sum((x[part] != x[0]).any(axis=0) for part in parts)  # a constant's variance is only nearly 0
@@ -123,7 +125,8 @@ def common_statistics(x: Array) -> tuple[Array, Array]:
     (array([3., 3.]), array([1.41421356, 1.41421356]))
     """
     x = x.reshape(-1, x.shape[-1])
-    parts = [slice(start, start + 1024) for start in range(0, len(x), 1024)]
+    step = 1 + 2**16 // x.shape[-1]  # rows that a core's cache holds
+    parts = [slice(start, start + step) for start in range(0, len(x), step)]
     mean = sum(x[part].sum(dtype=np.float64) for part in parts) / x.size
     var = sum(((x[part] - mean) ** 2).sum() for part in parts) / x.size
     varies = any((x[part] != x[0, 0]).any() for part in parts)  # a constant's variance is only nearly 0

@@ -77,7 +77,9 @@ class BoundCompiled:
         self.lowered = lower(program)
         self.outputs = {name: self.lowered.names[name] for name in program.outputs}
         self.checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
-        self.prepared: tuple[Any, Plan] | None = None
+        self.plans: dict[
+            Any, Plan
+        ] = {}  # the last two: often that of a full batch, and that of the rows that are left
         self.written: dict[tuple[tuple[str, str], ...], tuple[StepSchedule, dict[Step, Kernel]]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
             self.schedule = self.scheduled()
@@ -145,7 +147,7 @@ class BoundCompiled:
         sources = {name: sparse.get(name) or SOURCES[array.dtype] for name, array in arrays.items()}
         threads, types, dtype = thread_limit(self.blas), tuple(sources.items()), self.program.dtype
         key = (batch_size, threads, types)
-        if self.prepared is None or self.prepared[0] != key:
+        if key not in self.plans:
             if types not in self.written:
                 schedule = self.scheduled(sparse) if sparse else self.schedule
                 kernels: dict[Step, Kernel] = {}
@@ -160,12 +162,13 @@ class BoundCompiled:
             ahead = find_ahead(schedule)
             if ahead is not None and sources[ahead.rows.attribute] != FLOATS[dtype]:
                 ahead = None  # its rows are converted on the way, or sparse
-            plan = Plan(
+            while len(self.plans) > 1:
+                del self.plans[next(iter(self.plans))]
+            self.plans[key] = Plan(
                 self.lowered, schedule, kernels, self.arrays, self.blas,
                 dtype=dtype, threads=threads, batch_size=batch_size, ahead=ahead, sparse=sparse,
             )  # fmt: skip
-            self.prepared = key, plan
-        return self.prepared[1]
+        return self.plans[key]
 
 
 def _advance(progress: Callable[[int], None], before: int, rows: int) -> None:
