@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -393,3 +394,84 @@ def test_a_function_with_a_private_name_is_judged_itself(tmp_path: Path) -> None
     report = check(function.forward, None, example_of(function, file, {}).inputs)
     assert [finding.code for finding in report.findings] == ["swapped-gradients"]
     assert "return d_x, d_scale, d_shift" in report.mended.text
+
+
+BETA = """
+import torch
+
+
+class Softplus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x)
+        ctx.beta = beta
+        return torch.log1p(torch.exp(beta * x)) / beta
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * torch.sigmoid(x), None
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x ** 3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return 3 * x ** 2 * dy
+
+
+cube = Cube.apply
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(5, 3)
+
+    def forward(self, x):
+        return Softplus.apply(cube(self.lin(x)), 2.0)
+"""
+
+
+def test_a_module_is_wrong_because_of_a_function_that_it_calls(checked: Any) -> None:
+    """beta, kept as an attribute and given no gradient, is a number; Softplus is mended, and Cube right."""
+    output, text = checked(BETA)
+    function = output[output.index("program.py:Softplus:") :]
+    assert function.splitlines()[1].startswith("  wrong        dx (7, 6)  relative error")
+    assert "dbeta" not in function
+    assert "torch.sigmoid(x * ctx.beta), None" in text
+    assert "program.py:Cube: right" in output
+    assert "program.py:Block: right" in output, "it was wrong because of Softplus alone"
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (("torch.sigmoid(x)", "torch.sigmoid(ctx.beta * x)"), ""),
+        (("3 * x ** 2 * dy", "x ** 2 * dy"), "Softplus and Cube"),
+        (("def forward(self, x):", "def forward(self, x):\n        x = x.detach() + 0 * x"), ""),
+    ],
+)
+def test_only_functions_that_explain_the_whole_are_its_cause(
+    torch: Any, tmp_path: Path, change: tuple[str, str], cause: str
+) -> None:
+    path = tmp_path / "block.py"
+    path.write_text(BETA.replace(*change))
+    names = run_file(path).names
+    torch.manual_seed(1)
+    methods = {name: vars(names["Cube"])[name] for name in ("forward", "setup_context", "backward")}
+    report = check(names["Block"](), inputs={"x": torch.randn(7, 5)})
+    assert report.cause == cause
+    assert (report.verdict == "right") == ("ctx.beta * x" in change[1])
+    assert {name: vars(names["Cube"])[name] for name in methods} == methods, "the Functions are as they were"
+    assert json.loads(report.to_json())["cause"] == cause
+    assert (f"the backward of {cause}, which it calls, is wrong" in str(report)) == bool(cause)
+    assert not (cause and report.findings)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -70,6 +71,10 @@ class Library:
     def limits(self, peer: Peer) -> Iterable[str]:
         """Return what a pass does not prove."""
         return ()
+
+    def derived_functions(self, peer: Peer) -> dict[str, Callable[[], AbstractContextManager[None]]]:
+        """Return in what context functions that the function calls have a derivative of the library's own, by their names."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,20 @@ class Peer:
                 n: np.zeros_like(narrow(values[n])) if found[n] is None else found[n] for n in self.wanted
             }
 
+        def with_derived() -> dict[str, Callable[..., Any]]:
+            """Return backwards, each with other functions' derivative in place of what their author wrote."""
+
+            def within(
+                context: Callable[[], AbstractContextManager[None]], upstream: Any, **values: Any
+            ) -> dict[str, Any]:
+                with context():
+                    return backward(upstream, **values)
+
+            contexts = self.library.derived_functions(self)
+            return {name: partial(within, context) for name, context in contexts.items()}
+
         backward.after_another = after_another  # type: ignore[attr-defined]
+        backward.with_derived = with_derived  # type: ignore[attr-defined]
         if (on_numpy := self.library.on_numpy) is not None:
 
             def traced(**values: Any) -> Any:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.derived_functions import derived, functions_in
 from handgrad.checking.interfaces.names import is_target, plain
 from handgrad.checking.interfaces.peer_function import Leaves, Library, Peer, Pull, as_list
-from handgrad.checking.interfaces.tensors import is_torch, like, to_numpy
+from handgrad.checking.interfaces.tensors import in_float64, is_torch, like, to_numpy
 from handgrad.checking.interfaces.torch_on_numpy import torch_on_numpy
-from handgrad.checking.subject import Array
+from handgrad.checking.subject import Array, seeded
 
 TRAINED = {"x", "input", "inputs", "w", "weight", "weights", "b", "bias", "gamma", "beta", "gain", "q", "k", "v",
            "query", "key", "value", "logits"}  # fmt: skip  # whose gradient nobody leaves out on purpose
@@ -115,6 +117,17 @@ class _Torch(Library):
                 "outputs only"
             )
 
+    def derived_functions(self, peer: Peer) -> dict[str, Callable[[], AbstractContextManager[None]]]:
+        with in_float64(widen=peer.exact), seeded():
+            outputs, _ = self.differentiate(peer.given(peer.example), peer.wanted)
+        functions = functions_in(outputs)
+        some = [*([each] for each in functions), functions]
+        return {
+            " and ".join(each.__name__ for each in chosen): partial(derived, chosen)
+            for chosen in some
+            if chosen
+        }
+
     def _second(self, peer: Peer) -> tuple[float, float, float]:
         """Return backward's own derivative along a direction, by PyTorch and by a difference, and backward's size."""
         import torch
@@ -158,6 +171,9 @@ class _Function(_Torch):
         has_context = "setup_context" not in vars(function)  # forward's first parameter
         self.signature = signature.replace(parameters=list(signature.parameters.values())[has_context:])
         self.on_numpy = torch_on_numpy(function)
+
+    def derived_functions(self, peer: Peer) -> dict[str, Callable[[], AbstractContextManager[None]]]:
+        return {}  # it is the Function itself that is judged
 
     def limits(self, peer: Peer) -> Iterator[str]:
         if not hasattr(self.function.backward, "__wrapped__"):  # by @once_differentiable

@@ -58,7 +58,7 @@ def torch_on_numpy(function: Any) -> Callable[..., Any] | None:
     start = getattr(function, "forward", None)
     if not isinstance(start, FunctionType):
         return None
-    context = () if "setup_context" in vars(function) else (_Context(),)
+    context = () if "setup_context" in vars(function) else (UnusedContext(),)
 
     def forward(*values: Any) -> Any:
         return _bare(start(*context, *(TorchArray(v) if hasattr(v, "dtype") else v for v in values)))
@@ -67,7 +67,7 @@ def torch_on_numpy(function: Any) -> Callable[..., Any] | None:
     return forward
 
 
-class _Context:
+class UnusedContext:
     """What a Function's forward saves things in: none of it is needed."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:

@@ -124,6 +124,8 @@ class Report(HTMLReprMixin):
         The first line of a wrong backward that is wrong, where one is proved.
     seconds, verdict_seconds
         How long it took, and how long until the verdict.
+    cause
+        The functions that forward calls whose backward is wrong, where all else is right; or "". Check them by themselves.
     mended
         The proved repair as a new text of the user's file, when there is one; it is not part of the JSON.
     """
@@ -139,6 +141,7 @@ class Report(HTMLReprMixin):
     seconds: float = field(default=0.0, compare=False)
     verdict_seconds: float = field(default=0.0, compare=False)
     first_wrong: FirstWrong | None = None
+    cause: str = ""
     mended: Repair | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:

@@ -66,7 +66,13 @@ def _at_level(report: Report, width: int, level: int) -> list[str]:
     for number, finding in enumerate(report.findings):
         found = _finding_lines(finding, width, level)
         lines += ["", *found] if number == 0 or level < 2 else found[:1]
-    if report.stopped:
+    if report.cause:
+        words = (
+            f"the backward of {report.cause}, which it calls, is wrong: with the derivative of the forward in its place, "
+            "every gradient here is right. Check it by itself"
+        )
+        lines += ["", *textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")]
+    elif report.stopped:
         words = f"{report.stopped}: {_unfinished(report)}"
         lines += ["", *textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")]
     elif report.verdict == "wrong" and not report.findings:

@@ -54,6 +54,7 @@ from handgrad.checking.user_files.needed import (
     indices_among,
     lists_among,
     needed_by,
+    numbers_among,
 )
 from handgrad.checking.user_files.parameter_words import ATTENDED, is_bias, is_weight
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
@@ -99,6 +100,7 @@ class ArgumentSearch:
         choices = [*sorted({*_strings(user_file.tree)}), *(each.forward for each in made.values())]
         self.drawn = Options(roles, known, choices, pairs, self.chains)
         self.drawn.indices = indices_among(candidate)
+        self.drawn.numbers = numbers_among(candidate)
         self.drawn.flat, self.drawn.lists = flat_among(candidate), lists_among(candidate)
         stated = documented_arrays(
             functions_of(candidate), [each for each in roles if not is_target((each,))]

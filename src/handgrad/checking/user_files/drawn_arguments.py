@@ -116,6 +116,7 @@ class Options:
             vector = [LAYOUTS["regression"]]
         self.layouts = [*_layouts_beside(known), *vector, *LAYOUTS.values()]
         self.indices: Collection[str] = ()  # names of what is used as an index
+        self.numbers: Collection[str] = ()  # names of what is no array
         self.lists: Mapping[str, str] = {}  # names of lists, and of an entry of each
         self.flat: Collection[str] = ()  # names of vectors that hold all parameters
         self.alike, self.by_layout = False, False
@@ -150,6 +151,8 @@ class Options:
             single = low in ("i", "j") or (low.startswith(ONE_INDEX) and low[-1] != "s")
             first = INDICES.index("labels" if is_target((name,)) else "label" if single else "index")
             return [drawn[first], *drawn[:first], *drawn[first + 1 :]]
+        if name in self.numbers and low not in FRACTIONS and low not in STRIDES | WINDOWS:
+            return [1.3, 2, *self._whole(low), *self._arrays("data", name)]
         if name in self.flat:  # what is too much of it has no gradient
             return [0.5 * self.generator.normal(size=LONG)]
         if is_weight(entry := self.lists.get(name, "")) or is_bias(entry):

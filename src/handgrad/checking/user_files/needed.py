@@ -26,11 +26,13 @@ from handgrad.checking.interfaces.signatures import (
     required,
     returned_names,
 )
+from handgrad.checking.interfaces.torch_functions import torch_class
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED, Parameter
 
 DEPTH = 2  # of functions that call each other, in which an argument is followed
 UPSTREAM = ("d", "grad", "up", "delta", "err", "nextgrad", "g")
+CONTEXT = ("ctx", "context", "self")  # of a torch.autograd.Function
 ALSO_BACKWARDS = {
     "x",
     "activation",
@@ -80,7 +82,7 @@ def needed_names(candidate: Candidate) -> dict[str, Any]:
                 own, is_computed = True, False
             if (
                 name == "self"
-                or (name == "ctx" and has_backward(candidate.forward))
+                or (name in CONTEXT and has_backward(candidate.forward))
                 or name in found
                 or not own
                 or (is_computed and parameter.default is parameter.empty)
@@ -162,6 +164,30 @@ def flat_among(candidate: Candidate) -> set[str]:
                 ) | ast.Call(ast.Attribute(attr="reshape"), [ast.Subscript(ast.Name(name), ast.Slice()), *_]):
                     found |= {name} & parameters_of(function).keys()
     return found
+
+
+def numbers_among(candidate: Candidate) -> set[str]:
+    """Return what a torch.autograd.Function keeps as an attribute of its context, and returns None for: no tensors."""
+    cls = torch_class(candidate.forward)
+    backward = definition_of(inspect.unwrap(cls.backward)) if cls is not None else None
+    if backward is None:
+        return set()
+    forward = written_forward(candidate.forward)
+    returns = [node.value for node in ast.walk(backward) if isinstance(node, ast.Return)]
+    names = [name for name in parameters_of(forward) if name not in CONTEXT]
+    given = [name for k, name in enumerate(names) if all(_is_none(each, k) for each in returns)]
+    kept = set()
+    for each in (forward, getattr(cls, "setup_context", forward)):
+        for node in ast.walk(definition_of(each) or ast.Pass()):
+            match node:
+                case ast.Assign([ast.Attribute(ast.Name(context))], ast.Name(name)) if context in CONTEXT:
+                    kept.add(name)
+    return kept & set(given)
+
+
+def _is_none(returned: ast.expr | None, place: int) -> bool:
+    entries = returned.elts if isinstance(returned, ast.Tuple) else [returned]
+    return place < len(entries) and ast.unparse(entries[place] or ast.Pass()) == "None"
 
 
 def indices_among(candidate: Candidate) -> set[str]:
