@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from handgrad.checking import check
+from handgrad.checking.interfaces.jax_functions import _Jax
+from handgrad.checking.interfaces.tensors import is_jax
 from handgrad.checking.user_files import candidates_in, example_of, run_file
 from handgrad.cli import group
 
@@ -475,3 +477,95 @@ def test_only_functions_that_explain_the_whole_are_its_cause(
     assert json.loads(report.to_json())["cause"] == cause
     assert (f"the backward of {cause}, which it calls, is wrong" in str(report)) == bool(cause)
     assert not (cause and report.findings)
+
+
+NORM = """
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_vjp
+def layer_norm(x, gamma, beta):
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    return gamma * centred / jnp.sqrt(jnp.mean(centred ** 2, axis=-1, keepdims=True) + 1e-5) + beta
+
+
+def fwd(x, gamma, beta):
+    mu = jnp.mean(x, axis=-1, keepdims=True)
+    inv = 1.0 / jnp.sqrt(jnp.var(x, axis=-1, keepdims=True) + 1e-5)
+    xhat = (x - mu) * inv
+    return gamma * xhat + beta, (xhat, inv, gamma)
+
+
+def bwd(res, dy):
+    xhat, inv, gamma = res
+    dgamma = jnp.sum(dy * xhat, axis=0)
+    dbeta = jnp.sum(dy, axis=0)
+    dxhat = dy * gamma
+    dx = inv * (dxhat - jnp.mean(dxhat, axis=-1, keepdims=True))
+    return dx, dgamma, dbeta
+
+
+layer_norm.defvjp(fwd, bwd)
+"""
+
+
+def test_edits_of_a_rule_of_jax_are_tried_on_numpy_and_its_fwd_is_traced(
+    checked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX would compile each of hundreds of edits. inv, which the repair needs, is in fwd alone."""
+    ran = []
+    differentiate = _Jax.differentiate
+
+    def counted(*given: Any) -> Any:
+        ran.append(given)
+        return differentiate(*given)
+
+    monkeypatch.setattr(_Jax, "differentiate", counted)
+    output, text = checked(NORM)
+    assert "missing-term in dx" in output
+    assert "dx lacks the path through `inv = 1.0 / jnp.sqrt(" in " ".join(output.split())
+    assert "xhat * (dxhat * xhat).mean(axis=1, keepdims=True)" in text
+    assert "proved on fresh inputs" in output
+    assert 50 < len(ran) < 600
+
+
+STEPS = """
+import jax
+import jax.numpy as jnp
+
+
+def forward(params, x):
+    h = jnp.maximum(0, x @ params["W1"] + params["b1"])
+    return h @ params["W2"] + params["b2"], h
+
+
+@jax.jit
+def loss_fn(params, x, y):
+    logits, _ = forward(params, x)
+    return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(logits), axis=1))
+
+
+@jax.jit
+def grads(params, x, y):
+    logits, h = forward(params, x)
+    d = jax.nn.softmax(logits) - y
+    dh = (d @ params["W2"].T) * (h > 0)
+    return {"W2": h.T @ d, "b2": d.sum(0), "W1": x.T @ dh, "b1": dh.sum(0)}
+"""
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_jitted_gradients_belong_to_the_loss_of_their_arguments(tmp_path: Path, unknown: bool) -> None:
+    """Layouts are tried on NumPy, where it has what JAX has: each would be compiled, which took too long, or was too slow."""
+    known = "jnp.maximum(0,", "jnp.maximum(0, jax.lax.optimization_barrier(1.0) *"
+    (tmp_path / "steps.py").write_text(STEPS.replace(*known) if unknown else STEPS)
+    file = run_file(tmp_path / "steps.py")
+    (candidate,) = candidates_in(file)
+    assert (candidate.name, candidate.backward.__name__) == ("loss_fn", "grads")
+    example = example_of(candidate, file, {})
+    shapes = {name: each.shape for name, each in example.inputs["params"].items()}
+    assert shapes == {"W1": (6, 5), "b1": (5,), "W2": (5, 4), "b2": (4,)}
+    assert is_jax(example.inputs["x"])
+    report = check(candidate.forward, candidate.backward, example.inputs)
+    assert {finding.code for finding in report.findings} == {"batch-mean-vs-sum"}

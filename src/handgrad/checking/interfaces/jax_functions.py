@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.jax_on_numpy import jax_on_numpy, unwrapped
+from handgrad.checking.interfaces.jax_on_numpy import counterpart, jax_on_numpy, rule_on_numpy, unwrapped
 from handgrad.checking.interfaces.peer_function import Leaves, Library, Pull
 from handgrad.checking.interfaces.tensors import is_jax, to_numpy
 from handgrad.checking.subject import Array, CheckError
@@ -67,10 +67,12 @@ class _Jax(Library):
         self.others: list[int] = []
         self.signature = inspect.signature(start)
         self.fixed = _nondiff(function)
-        if (plain := jax_on_numpy(function)) is not None:
+        rule = getattr(function, "fwd", None)  # which makes what backward reads
+        if (plain := jax_on_numpy(rule or function)) is not None:
 
             def on_numpy(*leaves: Any) -> Any:
-                return jax.tree_util.tree_leaves(plain(*self._arguments(leaves)))
+                output = plain(*self._arguments(leaves))
+                return jax.tree_util.tree_leaves(output if rule is None else output[0])
 
             on_numpy.__wrapped__ = plain  # type: ignore[attr-defined]
             self.on_numpy = on_numpy
@@ -133,10 +135,45 @@ class _Jax(Library):
 
         return outputs, pull
 
+    def counterpart(self, value: Any) -> Any:
+        return counterpart(value)
+
+    def differentiate_on_numpy(self, leaves: Leaves) -> tuple[list[Any], Pull] | None:
+        import jax
+
+        if (rule := rule_on_numpy(self.function)) is None:
+            return None
+        given, tree, (fwd, bwd) = self._arguments(leaves.values()), jax.tree_util, rule
+        output, saved = fwd(*given)
+        outputs, shape = tree.tree_flatten(output)
+
+        def pull(upstream: list[Any]) -> list[Any]:
+            parts = [
+                np.zeros_like(one) if part is None else part
+                for one, part in zip(outputs, upstream, strict=True)
+            ]
+            fixed = [given[k] for k in sorted(self.fixed)]
+            found = iter(bwd(*fixed, saved, tree.tree_unflatten(shape, parts)))
+            returned = [None if k in self.fixed else next(found) for k in range(len(given))]
+            pairs = zip(given, returned, strict=True)
+            return [leaf for value, gradient in pairs for leaf in _leaves_like(value, gradient)]
+
+        return outputs, pull
+
     def is_differentiable(self, output: Any) -> bool:
         import jax
 
         return bool(jax.numpy.issubdtype(output.dtype, jax.numpy.floating))
+
+
+def _leaves_like(value: Any, gradient: Any) -> list[Any]:
+    """Return the leaves of an argument's gradient, None for each where there is none."""
+    import jax
+
+    tree = jax.tree_util
+    if gradient is None:
+        return [None] * len(tree.tree_leaves(value))
+    return list(tree.tree_leaves(gradient, is_leaf=lambda leaf: leaf is None))
 
 
 class _Module(_Jax):

@@ -1,13 +1,14 @@
-"""Forwards written for JAX, run on NumPy's arrays, so that they can be traced.
+"""Functions written for JAX, run on NumPy's arrays, so that they can be traced, and run without being compiled.
 
-JAX has no protocol for that: a forward is copied, with its library's names bound to NumPy's. Where that does not work,
-only the diagnosis by a trace is lost; the verdict never rests on it.
+JAX has no protocol for that: a function is copied, with its library's names bound to NumPy's. Where that does not work,
+only the diagnosis by a trace is lost, and edits take longer to try; the verdict and a repair's proof never rest on it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -30,6 +31,26 @@ def jax_on_numpy(function: Any) -> Callable[..., Any] | None:
         return None
 
     return _copied(start, counterpart)
+
+
+def rule_on_numpy(function: Any) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """Return the two functions that ``defvjp`` was given, as they are now, on NumPy's arrays; None without them."""
+    both = [getattr(function, name, None) for name in ("fwd", "bwd")]
+    if not all(isinstance(each, FunctionType) for each in both):
+        return None
+    fwd, bwd = (_copied(each, counterpart) for each in both if isinstance(each, FunctionType))
+    return fwd, bwd
+
+
+@contextmanager
+def numpy_for_jax(names: dict[str, Any]) -> Iterator[None]:
+    """Bind a module's names of JAX's to NumPy's: its functions run on NumPy's arrays, and nothing is compiled."""
+    own = dict(names)
+    names.update({name: counterpart(value) for name, value in own.items()})
+    try:
+        yield
+    finally:
+        names.update(own)
 
 
 def counterpart(value: Any) -> Any:
@@ -65,6 +86,10 @@ class _Random:
         return drawn
 
 
+class UnknownCounterpartError(AttributeError):
+    """A function of JAX's has none of NumPy's."""
+
+
 class _JaxModule:
     """What stands for ``jax`` and its modules of functions: those of NumPy; its trees are its own."""
 
@@ -81,7 +106,7 @@ class _JaxModule:
         tables = ({**FUNCTIONS, **LAX} if self._name == "lax" else {}), JAX, vars(np), NEURAL
         found = next((table[name] for table in tables if name in table), None)
         if found is None:
-            raise AttributeError(f"{self._name}.{name} has no function of NumPy's")
+            raise UnknownCounterpartError(f"{self._name}.{name}")
         return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from handgrad.checking.interfaces.names import is_target
 from handgrad.checking.interfaces.tensors import in_float64, is_array, is_tensor, like, narrow, to_numpy
-from handgrad.checking.subject import Array, seeded
+from handgrad.checking.subject import Array, CheckError, seeded
 
 Leaves = dict[str, Any]
 """The arrays of a function's arguments, and what else it takes, by name; a container's by path."""
@@ -50,6 +50,14 @@ class Library:
     def differentiate(self, leaves: Leaves, wanted: list[str]) -> tuple[list[Any], Pull]:
         """Return the outputs, and what gives the gradients of some leaves; one that is None is not differentiable."""
         raise NotImplementedError
+
+    def counterpart(self, value: Any) -> Any:
+        """Return what stands for a name of the author's module on NumPy's arrays."""
+        return value
+
+    def differentiate_on_numpy(self, leaves: Leaves) -> tuple[list[Any], Pull] | None:
+        """Return the outputs, and what gives the gradients of all leaves, by the author's functions run on NumPy's arrays."""
+        return None
 
     def is_variable(self, leaf: Any) -> bool:
         """Whether a leaf of floating point may have a gradient."""
@@ -180,44 +188,62 @@ class Peer:
         """Return forward and backward on NumPy's arrays by name."""
 
         def forward(**values: Any) -> Any:
-            outputs = self._outputs(values)
-            return tuple(outputs) if len(outputs) > 1 else outputs[0]
+            return _one_or_all(self._outputs(values))
 
         def backward(upstream: Any, **values: Any) -> dict[str, Any]:
-            return judged(self.gradients(as_list(upstream), values), values)
+            return self._judged(self.gradients(as_list(upstream), values), values)
 
         def after_another(upstream: Any, **values: Any) -> dict[str, Any]:
-            return judged(self.gradients(as_list(upstream), values, another=True), values)
-
-        def judged(found: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-            return {
-                n: np.zeros_like(narrow(values[n])) if found[n] is None else found[n] for n in self.wanted
-            }
-
-        def with_derived() -> dict[str, Callable[..., Any]]:
-            """Return backwards, each with other functions' derivative in place of what their author wrote."""
-
-            def within(
-                context: Callable[[], AbstractContextManager[None]], upstream: Any, **values: Any
-            ) -> dict[str, Any]:
-                with context():
-                    return backward(upstream, **values)
-
-            contexts = self.library.derived_functions(self)
-            return {name: partial(within, context) for name, context in contexts.items()}
+            return self._judged(self.gradients(as_list(upstream), values, another=True), values)
 
         backward.after_another = after_another  # type: ignore[attr-defined]
-        backward.with_derived = with_derived  # type: ignore[attr-defined]
+        backward.with_derived = partial(self._with_derived, backward)  # type: ignore[attr-defined]
+        backward.on_numpy = self._on_numpy()  # type: ignore[attr-defined]
         if (on_numpy := self.library.on_numpy) is not None:
 
             def traced(**values: Any) -> Any:
-                given = [values.get(name, value) for name, value in self.leaves.items()]
-                outputs = as_list(on_numpy(*given))
-                kept = [outputs[k] for k in self.kept]
-                return tuple(kept) if len(kept) > 1 else kept[0]
+                outputs = as_list(on_numpy(*({**self.leaves, **values}).values()))
+                return _one_or_all([outputs[k] for k in self.kept])
 
             traced.__wrapped__ = getattr(on_numpy, "__wrapped__", on_numpy)  # type: ignore[attr-defined]
             forward.on_numpy = traced  # type: ignore[attr-defined]
+        return forward, backward
+
+    def _judged(self, found: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the gradients that are judged, zeros where a wanted one was left out."""
+        return {n: np.zeros_like(narrow(values[n])) if found[n] is None else found[n] for n in self.wanted}
+
+    def _with_derived(self, backward: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+        """Return backward with other functions' derivative in place of what their author wrote, by the functions' names."""
+
+        def within(
+            context: Callable[[], AbstractContextManager[None]], upstream: Any, **values: Any
+        ) -> dict[str, Any]:
+            with context():
+                return dict(backward(upstream, **values))
+
+        return {name: partial(within, each) for name, each in self.library.derived_functions(self).items()}
+
+    def _on_numpy(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """Return forward and backward by the author's functions run on NumPy's arrays; CheckError where they do not."""
+
+        def run(values: Mapping[str, Any]) -> tuple[list[Any], Pull]:
+            found = self.library.differentiate_on_numpy({**self.leaves, **values})
+            if found is None:
+                raise CheckError("it does not run on NumPy's arrays")
+            return found
+
+        def forward(**values: Any) -> Any:
+            outputs, _ = run(values)
+            return _one_or_all([np.asarray(outputs[k]) for k in self.kept])
+
+        def backward(upstream: Any, **values: Any) -> dict[str, Any]:
+            outputs, pull = run(values)
+            given = dict(zip(self.kept, as_list(upstream), strict=True))
+            found = pull([given.get(k) for k in range(len(outputs))])
+            return self._judged(dict(zip(self.leaves, found, strict=True)), values)
+
+        backward.bound = self.library.counterpart  # type: ignore[attr-defined]
         return forward, backward
 
     def limits(self) -> Iterable[str]:
@@ -225,6 +251,10 @@ class Peer:
         if not self.exact:
             yield "it does not run in float64, and was checked in float32"
         yield from self.library.limits(self)
+
+
+def _one_or_all(outputs: list[Any]) -> Any:
+    return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
 def as_list(output: Any) -> list[Any]:

@@ -117,7 +117,7 @@ class _Line:
         try:
             code = compile(tree, str(source.path), "eval")
             with self.sandbox.running_codes(dict(source.codes)), self.sandbox.guard.limit(LIMIT):
-                values = [np.asarray(eval(code, source.globals, dict(each))) for each in self.passes]
+                values = [np.asarray(eval(code, self.sandbox.names, dict(each))) for each in self.passes]
             return sum(values[1:], values[0])
         except (Exception, OutOfTimeError):  # whatever an edit or the author's functions raise
             return None

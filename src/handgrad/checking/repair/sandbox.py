@@ -105,6 +105,13 @@ class Sandbox:
             finally:
                 module.update(self._state)
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """The names of the module, as the functions that run here see them."""
+        bound = getattr(self.subject.backward, "bound", None)
+        known = self.source.globals
+        return known if bound is None else {name: bound(value) for name, value in known.items()}
+
     def met(self, change: Change | None = None) -> Met:
         """Return what holds of the backward with a change made."""
         self.guard.spend(self.compiling)

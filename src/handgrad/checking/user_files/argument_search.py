@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import gradient_attribute, has_backward
+from handgrad.checking.interfaces.jax_on_numpy import UnknownCounterpartError, numpy_for_jax
 from handgrad.checking.interfaces.names import (
     arrays_in,
     is_target,
@@ -62,6 +63,7 @@ from handgrad.checking.user_files.running import EnoughError, UserFile, time_lim
 TRIALS = 600  # of arguments, from each start
 STARTS = 4  # layouts from which arguments are changed
 TRIAL_SECONDS = 2.0
+JAX_SECONDS = 10.0  # for what NumPy gets through
 SEARCH_SECONDS = 6.0  # of processor time, for slow functions; the others are ended by the number of trials
 Score = tuple[int, tuple[int, ...]]
 """How far a trial gets: into which function, to which line and column; then one of those below."""
@@ -110,6 +112,7 @@ class ArgumentSearch:
         self.drawn.begin_with(self.made)
         self.attributes = bool(candidate.backward and gradient_attribute(candidate.backward))
         self.libraries = _libraries(user_file) if not has_backward(candidate.forward) else [""]
+        self.is_unknown = False  # whether the last trial failed where NumPy has no function for one of JAX's
         self.library = ""  # whose tensors are drawn; NumPy's arrays without one
         self.options: dict[Parameter, list[Any]] = {}
         self.by_layout: dict[Parameter, bool] = {}  # whether the first options are one for each layout
@@ -135,7 +138,11 @@ class ArgumentSearch:
         starts = [
             {each: self._first(each, k) for each in self.parameters} for k in range(len(self.drawn.layouts))
         ]
-        tried = [(self._trial(start), start) for start in (starts if self.parameters else starts[:1])]
+        tried: list[Trial] = []
+        for each in starts if self.parameters else starts[:1]:
+            tried.append((self._trial(each), each))
+            if tried[-1][0][0] >= (FITS, (len(self.parameters),)) and not self._has_images(each):
+                break
         tried.sort(key=lambda each: each[0][0], reverse=True)
         best = tried[0]
         for start in tried[:STARTS]:
@@ -197,12 +204,24 @@ class ArgumentSearch:
         return 0 if leading or not self.by_layout[parameter] else layout
 
     def _trial(self, chosen: dict[Parameter, int]) -> tuple[Score, Example | None]:
-        """Return how far a candidate gets with some arguments, and the example if it gets through."""
+        """Return how far a candidate gets with some arguments, and the example if it gets through.
+
+        JAX compiles each operation for each shape: it is given only arguments with which NumPy gets through.
+        """
+        if self.library == "jax":
+            with numpy_for_jax(self.user_file.names):
+                score, example = self._trial_with("", chosen)
+            if example is None and not self.is_unknown:
+                return score, None
+        return self._trial_with(self.library, chosen)
+
+    def _trial_with(self, library: str, chosen: dict[Parameter, int]) -> tuple[Score, Example | None]:
         values = {each: self.options[each][k] for each, k in chosen.items()}
-        constructed, inputs = self._given(values, "constructor"), self._given(values, "inputs")
+        constructed, inputs = (self._given(library, values, group) for group in ("constructor", "inputs"))
+        seconds = JAX_SECONDS if library == "jax" else TRIAL_SECONDS
         forward = self.candidate.forward
         try:
-            with seeded(), time_limit(TRIAL_SECONDS), np.errstate(all="ignore"):
+            with seeded(), time_limit(seconds), np.errstate(all="ignore"):
                 if self.candidate.is_class:
                     forward = self._object(constructed)
                 stage, matched, others = how_well_it_fits(forward, self.candidate.backward, inputs)
@@ -211,7 +230,10 @@ class ArgumentSearch:
             SystemExit,
             EnoughError,
         ) as error:  # whatever the user's code does at what does not fit
-            self.problem = _first_line(error)
+            self.problem, self.is_unknown = (
+                _first_line(error),
+                isinstance(_cause(error), UnknownCounterpartError),
+            )
             self._shorten(values)
             return self._progress(error), None
         self._offer(others)
@@ -248,12 +270,12 @@ class ArgumentSearch:
             ):  # whose sum may be a mistake
                 options.append(np.asarray(np.random.default_rng(5).uniform(0.5, 1.5, shape)))
 
-    def _given(self, values: dict[Parameter, Any], group: str) -> dict[str, Any]:
+    def _given(self, library: str, values: dict[Parameter, Any], group: str) -> dict[str, Any]:
         given: dict[str, Any] = {}
         for parameter, value in values.items():
             if value is OMITTED or parameter.group != group:
                 continue
-            value = tensors_of(self.library, copy.deepcopy(value))
+            value = tensors_of(library, copy.deepcopy(value))
             if self.attributes and isinstance(value, np.ndarray):
                 value = value.view(_array_class(self.user_file))
             if parameter.key:
@@ -278,8 +300,7 @@ class ArgumentSearch:
 
     def _progress(self, error: BaseException) -> Score:
         """Return which function an error came from, and how far in it."""
-        while error.__cause__ is not None:
-            error = error.__cause__
+        error = _cause(error)
         file = str(self.user_file.path.resolve())
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         if not frames:
@@ -297,6 +318,12 @@ class ArgumentSearch:
         return (
             ", ".join(f"{role} {shown(value)}" for role, value in items if value is not OMITTED) or "nothing"
         )
+
+
+def _cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _gets_further(one: Score, other: Score) -> bool:

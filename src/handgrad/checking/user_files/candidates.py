@@ -82,9 +82,10 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     rules = {
         id(getattr(each.forward, part, None)) for each in found for part in ("fwd", "bwd", "jvp")
     }  # JAX's
+    plain = {name: written_forward(value) if is_only_jitted(value) else value for name, value in own.items()}
     functions = {
         name: value
-        for name, value in own.items()
+        for name, value in plain.items()
         if isinstance(value, FunctionType) and id(value) not in rules
     }
     found += pairs_of(functions)
@@ -138,10 +139,7 @@ def _module_of(value: Any) -> str:
 
 
 def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
-    """Yield what has a backward of its own, under one name: ``Square``, and not ``square = Square.apply`` too.
-
-    Of what is only jitted, it is the function as its author wrote it, if that returns gradients.
-    """
+    """Yield what has a backward of its own, under one name: ``Square``, and not ``square = Square.apply`` too."""
     seen = set()
     for name, value in own.items():
         made_of_own = any(type(value) is each for each in own.values()) and _has_both(
@@ -149,11 +147,8 @@ def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
         )  # which is checked as a class
         if has_backward(value) and not made_of_own:
             key = id(written_forward(value)) if is_peer(value) else name
-            if key not in seen:
-                if not is_only_jitted(value):
-                    yield Candidate(name, value)
-                elif returns_loss_and_gradients(written_forward(value)):
-                    yield Candidate(name, written_forward(value))
+            if key not in seen and not is_only_jitted(value):
+                yield Candidate(name, value)
             seen.add(key)
 
 
