@@ -229,7 +229,8 @@ def _report(found: Found, request: _Request, *, alone: bool) -> Report:
             raise
         return Report(label, "cannot tell", not_proved=(str(error),))
     origin = [f"inputs: {found.origin}"] if found.origin else []
-    return replace(report, subject=label, tried=(*origin, *report.tried))
+    tried, limits = (*origin, *found.matched, *report.tried), (*found.limits, *report.not_proved)
+    return replace(report, subject=label, tried=tried, not_proved=limits)
 
 
 def _as_a_part(report: Report, found: Found, before: list[Found], reports: list[Report]) -> Report:

@@ -50,6 +50,8 @@ class Found:
     origin: str = ""  # of the inputs, where the file does not say that they are to be checked at
     problem: CheckError | None = None  # why it cannot be checked
     is_script: bool = False
+    matched: tuple[str, ...] = ()  # how a script's loss and gradients were found
+    limits: tuple[str, ...] = ()  # what a pass of a script does not prove
     parts: frozenset[str] = frozenset()  # what its backward calls
     surrogate: Callable[..., Any] | None = None  # what its backward is meant to differentiate instead
 
@@ -203,7 +205,10 @@ def _script(path: Path, loss: str, gradients: Mapping[str, str] | None) -> Found
         pair = adapt_script(path, loss, gradients)
     except CheckError as error:
         return Found("", None, None, None, problem=error)
-    return Found("", pair.forward, pair.backward, pair.inputs, "the first step of the script", is_script=True)
+    return Found(
+        "", pair.forward, pair.backward, pair.inputs, "the first step of the script",
+        is_script=True, matched=pair.matched, limits=pair.limits,
+    )  # fmt: skip
 
 
 def _nothing(user_file: UserFile) -> CheckError:

@@ -80,16 +80,16 @@ def parts_of_script(statements: Statements, file: File) -> tuple[Statements, Sta
             f"{file}: no line moves a parameter by a gradient",
             fix="write the update: W -= learning_rate * dW",
         )
+    error = error_in(statements, {*map(moved_by, every(statements))})
     head: Statements = []
     body = statements
     while True:
         k, outer = next((k, each) for k, each in enumerate(body) if update in ast.walk(each))
         if outer is update or _is_of_one_step(outer, update, body[:k]):
-            later = _up_to_last_update(body[k:])
-            return ([*head, *body[:k]], [], later) if body is statements else (head, body[:k], later)
+            before, later = _without_updates(body[:k], error), _up_to_last_update(body[k:])
+            return (before, [], later) if body is statements else (head, before, later)
         if _is_summed(outer, body[k + 1 :]):
-            moved = {*map(moved_by, every(statements))}
-            return head, _without_updates(body, error_in(statements, moved)), body
+            return head, _without_updates(body, error), body
         head = [*head, *body[:k]]
         if isinstance(outer, ast.For):  # the first time around
             first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
@@ -306,7 +306,9 @@ def moved_by(statement: ast.stmt) -> str:
     match statement:
         case ast.AugAssign(target=target, op=ast.Sub() | ast.Add(), value=by):
             pass
-        case ast.Assign([target], ast.BinOp(left=left) as by) if ast.unparse(left) == ast.unparse(target):
+        case ast.Assign([target], ast.BinOp(left, ast.Sub() | ast.Add(), by)) if ast.unparse(
+            left
+        ) == ast.unparse(target):
             pass  # W = W - …
         case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(attr="add" | "subtract"), "at"), [target, _, by])):
             pass

@@ -392,10 +392,12 @@ def _with_implied_loss(
         )
         return sum(squares)
 
-    def pair_with(loss: Callable[..., Any], share: float) -> Pair:
+    def pair_with(loss: Callable[..., Any], share: float, averaged: bool) -> Pair:
         def value(names: dict[str, Any]) -> Any:
             sides = names[ERRORS] or [(eval(output, names), eval(target, names))]
-            total = sum(loss(output_=one, target_=other) for one, other in sides)
+            total = sum(loss(output_=one, target_=other) for one, other in sides) / (
+                len(sides) if averaged else 1
+            )
             return total + share * penalty(names) if penalties else total
 
         return with_loss(value)
@@ -403,8 +405,9 @@ def _with_implied_loss(
     said = f"output {error.output}, target {error.target}"
     shares = {f" + {share} * penalty": share for share in (0.5, 1.0)} if penalties else {"": 0.0}
     return best_fitting(
-        (f"{formula}{more}, of {said}", pair_with(loss, share))
+        (f"{formula}{mean}{more}, of {said}", pair_with(loss, share, bool(mean)))
         for more, share in shares.items()
+        for mean in ("", ", the mean over the passes of a loop")
         for formula, loss in implied_losses("target_")
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
 from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
-from handgrad.checking.interfaces.signatures import parameters_of, required
+from handgrad.checking.interfaces.signatures import parameters_of, required, returned_names
 from handgrad.checking.interfaces.tensors import in_float64, is_array, jax_in_float64
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
@@ -112,6 +112,7 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     numbered = list(enumerate(zip(calls, functions, strict=True)))
     # Backward's targets are those of forward's rows; a loss may first be called for all rows, to be printed. Where it takes
     # the same arguments, its own are taken: a loss that is printed may come after an update.
+    results = {*returned_names(functions[0])} - {*needed}  # which forward is to compute, and no call gives
     alike = len(functions) == 2 and required(functions[0]) == required(functions[1])
     for k, (call, function) in numbered[::-1] if alike else (numbered[0], *numbered[:0:-1]):
         for name, value in call.arguments.items() if call else ():
@@ -119,6 +120,7 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
                 function == backward and is_upstream_name(name)
             )
             asked = k == 0 or name in needed or not is_upstream or _is_asked_for(name)
+            asked = asked and not (k and name in results)
             if name not in given and _is_filled(value, given):
                 given[name] = {key: np.zeros_like(each) for key, each in value.items()}
             elif name not in given and asked and (name in needed or k or name == "self"):
