@@ -35,10 +35,21 @@ def has_update(code: ast.stmt | File) -> bool:
 
 
 def line_of_update(file: File) -> int:
-    """Return the line outside functions that first moves a parameter, of an object too: ``layer.W -= …``; 0 without one."""
+    """Return the line outside functions that first moves a parameter, 0 without one.
+
+    Also one of an object, ``layer.W -= …``, by a function, ``w = update(w, dw)``, or by a product, ``w += x.T @ step``.
+    """
     for each in every(flat(ast.parse(file.read_bytes()))):
         match each:
             case ast.AugAssign(target=ast.Attribute(), op=ast.Sub()):
+                return each.lineno
+            case ast.AugAssign(ast.Name(name), ast.Add() | ast.Sub(), by) if _has_product(
+                by
+            ) and not is_gradient_name(name):
+                return each.lineno
+            case ast.Assign([ast.Name(name)], ast.Call(args=[*given])) if name in map(
+                ast.unparse, given
+            ) and any(is_gradient_name(ast.unparse(one)) for one in given):
                 return each.lineno
             case _ if moved_by(each):
                 return each.lineno
@@ -350,10 +361,15 @@ def _is_scaled_product(by: ast.expr) -> bool:
                 left += [one, other]
             case ast.BinOp(one, ast.MatMult(), other):
                 left += [one, other]
+    return scaled and _has_product(by)
+
+
+def _has_product(value: ast.expr) -> bool:
+    """Whether a value is made by a matrix product."""
     products = {"dot", "matmul", "outer"}
-    return scaled and any(
+    return any(
         isinstance(node, ast.MatMult) or (isinstance(node, ast.Attribute) and node.attr in products)
-        for node in ast.walk(by)
+        for node in ast.walk(value)
     )
 
 

@@ -36,7 +36,7 @@ def hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
     return any(
         _is_cancelled(source, edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
         or _is_size_by_chance(source, observed, edit) or _undoes_update(source, edit)
-        or _is_own_index(source, edit)
+        or _is_own_index(source, edit) or _is_one_by_chance(source, observed, edit)
         for edit in change.edits
     )  # fmt: skip
 
@@ -122,6 +122,15 @@ def _is_size_by_chance(source: ModuleSource, observed: Observed, edit: Edit) -> 
     nodes = [node for each in source.forward for node in ast.walk(source.definitions[each])]
     powers = any(isinstance(node, ast.Pow) or called(node) in SQUARES or _is_square(node) for node in nodes)
     return not powers and not {*_factors(nodes)} - {0, 1}
+
+
+def _is_one_by_chance(source: ModuleSource, observed: Observed, edit: Edit) -> bool:
+    """Whether a factor becomes a name that is 1 here, as the upstream gradient of a loss is: to leave it out says more."""
+    scope = observed.scopes.get(id(source.enclosing(edit.old, ast.stmt)), {})
+    holder = source.parents[id(edit.old)][0]
+    is_factor = isinstance(holder, ast.BinOp) and isinstance(holder.op, ast.Mult | ast.Div)
+    value = scope.get(edit.new.id) if is_factor and isinstance(edit.new, ast.Name) else None
+    return value is not None and np.ndim(value) == 0 and value == 1
 
 
 def _is_own_index(source: ModuleSource, edit: Edit) -> bool:

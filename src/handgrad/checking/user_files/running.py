@@ -123,7 +123,10 @@ def run_file(path: Path) -> UserFile:
     if not path.is_file():
         raise CheckError(f"{path}: there is no such file", fix="give a Python file, FILE.py or FILE.py:NAME")
     if path.suffix != ".py":
-        raise CheckError(f"{path}: is no Python file", fix="its name must end in .py")
+        fix = "its name must end in .py"
+        if path.suffix == ".ipynb":
+            fix = f"call check(...) in a cell, or convert it: jupyter nbconvert --to script {path}"
+        raise CheckError(f"{path}: is no Python file", fix=fix)
     file = str(path.resolve())
     try:
         tree = ast.parse(path.read_bytes())
@@ -134,7 +137,11 @@ def run_file(path: Path) -> UserFile:
     known = sys.modules.get(path.stem)
     name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
     module = sys.modules[name] = ModuleType(name)
-    module.__file__, module.__package__, module.__doc__ = file, "", ast.get_docstring(tree)
+    module.__file__, module.__package__, module.__doc__ = (
+        file,
+        _package_of(path, tree),
+        ast.get_docstring(tree),
+    )
     user_file = UserFile(path, module, tree)
     _import_libraries(tree)
     try:
@@ -148,6 +155,23 @@ def run_file(path: Path) -> UserFile:
         del sys.modules[name]
         raise
     return user_file
+
+
+def _package_of(path: Path, tree: ast.Module) -> str:
+    """Import the package of a file's relative imports, ``from .layers import Linear``, and return its name; or ""."""
+    level = max((each.level for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)), default=0)
+    folders = path.resolve().parents
+    if not 0 < level < len(folders):
+        return ""
+    name = ".".join(folders[0].parts[-level:])
+    sys.path.insert(0, str(folders[level]))
+    try:
+        importlib.import_module(name)
+    except Exception:  # the file's own import reports it
+        return ""
+    finally:
+        sys.path.remove(str(folders[level]))
+    return name
 
 
 def _import_libraries(tree: ast.Module) -> None:
