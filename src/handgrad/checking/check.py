@@ -33,6 +33,7 @@ from handgrad.checking.verdict.comparison import (
 )
 from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, ties, violations
 from handgrad.checking.verdict.nearly_right import (
+    clips,
     functions_reached,
     guards_of_forward_alone,
     nearly_right,
@@ -46,6 +47,9 @@ ELSEWHERE = (
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
 SECONDS_ELSEWHERE = 0.4  # of a machine of 2024, at other inputs than the user's, of the two until the verdict
 RUNS = 10  # of forward, that judging at one of them takes as long as
+LITTLE = (
+    2.0**-10
+)  # of an upstream gradient, where gradients are clipped: of less, a step of an update has no digits
 FLAT = 1e-6  # of what backward returns: smaller, and the gradient should be zero
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
 
@@ -135,6 +139,8 @@ def check_in_stages(
             case = replace(_judge(pair, seed), unguarded=f"judged without {text}")
             if not _is_mistake(case):
                 case = replace(case, but=case.but or f"the gradient is right but for {text}")
+        if any(each.kind == "uneven" for each in case.broken) and not case.but:
+            case = _judged_unclipped(pair, case, seed)
         report = _report(pair, case, time.perf_counter() - started)
         if not _is_mistake(case):
             return report
@@ -175,9 +181,10 @@ class _Case:
         return "cannot tell" if self.doubtful or self.comparison.doubtful else "right"
 
 
-def _judge(pair: Pair, seed: int) -> _Case:
+def _judge(pair: Pair, seed: int, scale: float = 1.0) -> _Case:
     before = module_state(pair.backward)
     subject = Subject.of(pair.forward, pair.backward, draw(pair.inputs, np.random.default_rng(seed)))
+    subject = replace(subject, scale=scale)
     comparison = _compared(subject, subject.inputs, subject.arguments(), seed)
     broken = [*violations(subject, comparison.samples[0]), *ties(subject, comparison)]
     wrong = comparison.wrong + _not_finite_in_own_type(subject, comparison)
@@ -206,6 +213,20 @@ def _is_mistake(case: _Case) -> bool:
     if case.but:
         return not case.wrong and all(each.kind == "mutated" for each in case.broken)
     return bool(case.wrong or case.broken)
+
+
+def _judged_unclipped(pair: Pair, case: _Case, seed: int) -> _Case:
+    """Judge what clips its gradient where it is too small for that, if it is wrong there too: its other mistakes show."""
+    places, _ = clips(case.subject, case.comparison)
+    if not places:
+        return case
+    small = _judge(pair, seed, LITTLE)
+    uneven, still = ({each.argument for each in one.broken if each.kind == "uneven"} for one in (case, small))
+    if not small.wrong or not still < uneven:  # it is not the clip that makes them so
+        return case
+    broken = [each for each in small.broken if each.kind != "uneven"]  # what is left of them is rounding
+    why = f"judged at gradients that are too small to be clipped (in {places})"
+    return replace(small, broken=broken, unguarded=why)
 
 
 def _cause(case: _Case) -> str:

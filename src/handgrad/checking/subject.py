@@ -66,6 +66,7 @@ class Subject:
     positional: bool  # whether the functions take them by position rather than by name
     several: bool  # whether forward returns several arrays; backward then takes a tuple of upstream gradients
     outputs: tuple[Array, ...] = ()  # what forward returns at the inputs
+    scale: float = 1.0  # of the upstream gradients that are drawn
     seconds: dict[str, float] = field(
         default_factory=dict, compare=False
     )  # of one forward, by the inputs' shapes

@@ -156,7 +156,8 @@ class OtherInputs:
                 continue
             if followed is None:
                 continue
-            upstream = [self._generator.normal(size=output.shape) for output in outputs]
+            drawn = (self._generator.normal(size=output.shape) for output in outputs)
+            upstream = [self.subject.scale * part for part in drawn]
             found = adjoints(followed, values, upstream)
             right = {
                 name: np.asarray(found.get(followed.inputs[name], 0.0)) + np.zeros(inputs[name].shape)

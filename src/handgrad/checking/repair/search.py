@@ -84,7 +84,8 @@ def mend(evidence: Evidence, first: FirstWrong | None = None, *, budget_s: float
             comparison = compare(candidate, known.numerical)
             if comparison.wrong:
                 return False
-        if violations(candidate, comparison.samples[0]):
+        left = {each.kind for each in violations(candidate, comparison.samples[0])}
+        if left - {"uneven"} if candidate.scale != 1 else left:  # what clips larger gradients stays
             return False
         if not evidence.wrong and not is_proportional(candidate, comparison.samples[0]):
             return False

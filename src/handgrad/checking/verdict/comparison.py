@@ -170,7 +170,7 @@ def numerical_gradient(
         raise CheckError("forward is not finite at these inputs", given=where, fix=fix)
     generator = np.random.default_rng(seed)
     number = 1 if is_slow(subject, wide) else UPSTREAMS
-    upstreams = tuple(_upstream(outputs, generator) for _ in range(number))
+    upstreams = tuple(_upstream(outputs, generator, subject.scale) for _ in range(number))
     analytic = AnalyticGradient(subject, widened(inputs, np.float64))
     many = [name for name in arguments if name not in few]
     checks = directional_checks(analytic, many, upstreams, generator) if many else {}
@@ -273,10 +273,10 @@ def precision(subject: Subject, inputs: Inputs) -> type[np.floating[Any]]:
     return np.longdouble if same else np.float64
 
 
-def _upstream(outputs: list[Array], generator: np.random.Generator) -> list[Array]:
+def _upstream(outputs: list[Array], generator: np.random.Generator, scale: float) -> list[Array]:
     """Draw an upstream gradient for each output: both signs, none near zero."""
     drawn = [generator.normal(size=output.shape) for output in outputs]
-    return [np.asarray(u + np.copysign(0.25, u)) for u in drawn]
+    return [np.asarray(scale * (u + np.copysign(0.25, u))) for u in drawn]
 
 
 def _perturbed(subject: Subject, upstream: list[Array], inputs: Inputs, given: Gradients) -> Gradients:

@@ -61,12 +61,7 @@ def _single(comparison: Comparison) -> str:
 
 def _clipped(subject: Subject, comparison: Comparison) -> str:
     """Look whether the gradient is right without what clips it in backward, by its entries or by its norm."""
-    finder = _Unclipped()
-    functions = functions_reached(subject, comparison)
-    codes = recompiled(functions, lambda tree, path, is_script: finder.visit(tree))
-    spans = [[line for _, _, line in each.__code__.co_lines() if line] for each in functions]
-    ran = {line for span in spans if span for line in range(min(span), max(span) + 1)}
-    places = [f"line {line}" for line in sorted(finder.lines & ran)]
+    places, codes = clips(subject, comparison)
     if not places:
         return ""
     try:
@@ -76,7 +71,17 @@ def _clipped(subject: Subject, comparison: Comparison) -> str:
                 return ""
     except CheckError:
         return ""
-    return f"the gradient is clipped in {' and '.join(places)}: without that it is right"
+    return f"the gradient is clipped in {places}: without that it is right"
+
+
+def clips(subject: Subject, comparison: Comparison) -> tuple[str, dict[FunctionType, CodeType]]:
+    """Return the lines in which backward clips, in words, and the code of the author's functions without that."""
+    finder = _Unclipped()
+    functions = functions_reached(subject, comparison)
+    codes = recompiled(functions, lambda tree, path, is_script: finder.visit(tree))
+    spans = [[line for _, _, line in each.__code__.co_lines() if line] for each in functions]
+    ran = {line for span in spans if span for line in range(min(span), max(span) + 1)}
+    return " and ".join(f"line {line}" for line in sorted(finder.lines & ran)), codes
 
 
 class _Unclipped(ast.NodeTransformer):
