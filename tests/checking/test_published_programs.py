@@ -32,6 +32,23 @@ v -= 0.1 * dv
 k -= 0.1 * dk
 """
 
+ROWS = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20, 3))
+y = (X[:, :1] > 0) * 1.0
+W = rng.normal(size=(3, 1))
+for epoch in range(3):
+    dW = np.zeros_like(W)
+    for i in range(len(X)):
+        x = X[i : i + 1]
+        p = 1 / (1 + np.exp(-(x @ W)))
+        d = (p - y[i : i + 1]) * p * (1 - p)
+        dW += x.T @ d
+    W -= 0.1 * dW
+"""
+
 LOGISTIC = """
 import numpy as np
 
@@ -200,6 +217,13 @@ def test_the_assumed_loss_of_a_loop_may_be_a_mean_over_its_passes(tmp_path: Path
     assert wrong.exit_code == 1
     assert "no loss was found: taken to be" in wrong.output
     assert "right        dk ()" in wrong.output
+
+
+def test_the_assumed_loss_of_a_step_is_of_all_its_rows(tmp_path: Path) -> None:
+    done = checked(tmp_path, ROWS)
+    assert done.exit_code == 0, done.output
+    assert "taken to be 0.5 * sum((output - target)**2), of output p, target y[i:i + 1]" in done.output
+    assert checked(tmp_path, ROWS.replace(" * p * (1 - p)", " * p")).exit_code == 1
 
 
 def test_an_update_may_be_written_out_with_its_product(tmp_path: Path) -> None:

@@ -146,10 +146,14 @@ def _without_updates(statements: Statements, error: Error | None) -> Statements:
             continue
         if error is not None and each is error.statement:
             found += ast.parse(f"{ERRORS}.append(({error.output}, {error.target}))").body
-        inner = copy.copy(each)
-        if isinstance(inner, ast.For | ast.While | ast.If | ast.With):
-            inner.body = _without_updates(inner.body, error) or [ast.Pass()]
-        found.append(inner)
+        if isinstance(each, ast.For | ast.While | ast.If | ast.With):
+            body = _without_updates(each.body, error) or [ast.Pass()]
+            if (
+                body != each.body
+            ):  # else it stays the statement of the author's tree, by which a repair knows it
+                each = copy.copy(each)
+                each.body = body
+        found.append(each)
     return found
 
 
