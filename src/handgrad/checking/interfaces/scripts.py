@@ -6,6 +6,7 @@ import ast
 import copy
 import inspect
 import traceback
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -417,7 +418,8 @@ def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | No
     head, body, updates = parts_of_script(flat(ast.parse(file.read_bytes())), file)
     if not body:
         return None
-    start = _compiled(head, file, {"__name__": "__main__", "__file__": str(file)})
+    names = {"__name__": "__main__", "__file__": str(file), ERRORS: deque(maxlen=0)}  # which nobody asks for
+    start = _compiled(head, file, names)
     names = start.__globals__
     exec(start.__code__, names)
     step = _compiled([*body, *updates], file, {}).__code__
