@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -48,8 +49,7 @@ def _methods(function: Any) -> dict[str, Callable[..., Any]]:
         return saving(context, *given)
 
     def backward(context: Any, *upstream: Any) -> tuple[Any, ...]:
-        import torch
-
+        torch: Any = sys.modules["torch"]  # which made the Functions
         with torch.enable_grad():
             given = [_variable(value) for value in context.arguments_of_forward]
             unused = () if first == "setup_context" else (UnusedContext(),)
