@@ -479,6 +479,24 @@ def test_only_functions_that_explain_the_whole_are_its_cause(
     assert not (cause and report.findings)
 
 
+def test_a_right_function_is_no_cause_of_a_contract_that_its_caller_breaks(
+    torch: Any, tmp_path: Path
+) -> None:
+    """Without a wrong gradient, all is right with a derivative in its place too."""
+    path = tmp_path / "block.py"
+    path.write_text(BETA)
+    cube = run_file(path).names["cube"]
+    seen: list[float] = []
+
+    def caller(x: Any) -> Any:
+        seen.append(1.0)
+        return cube(x) * (1 if len(seen) < 12 else float(len(seen)))
+
+    report = check(caller, inputs={"x": torch.randn(4, 3, requires_grad=True)})
+    assert report.verdict != "right"
+    assert not report.cause
+
+
 NORM = """
 import jax
 import jax.numpy as jnp

@@ -47,9 +47,7 @@ ELSEWHERE = (
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
 SECONDS_ELSEWHERE = 0.4  # of a machine of 2024, at other inputs than the user's, of the two until the verdict
 RUNS = 10  # of forward, that judging at one of them takes as long as
-LITTLE = (
-    2.0**-10
-)  # of an upstream gradient, where gradients are clipped: of less, a step of an update has no digits
+LITTLE = 2.0**-10  # of an upstream gradient, which no clip meets: of less, an update's step has no digits
 FLAT = 1e-6  # of what backward returns: smaller, and the gradient should be zero
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
 
@@ -144,12 +142,12 @@ def check_in_stages(
         report = _report(pair, case, time.perf_counter() - started)
         if not _is_mistake(case):
             return report
-        if cause := _cause(case):
-            return replace(report, cause=cause, seconds=time.perf_counter() - started)
         stopped = ""
         try:
             judged(report)
             with within(NAMING_SECONDS):
+                if cause := _cause(case):
+                    return replace(report, cause=cause, seconds=time.perf_counter() - started)
                 for known in _explained(report, pair, case, seed):
                     report = known
         except DeadlineError:
@@ -231,6 +229,8 @@ def _judged_unclipped(pair: Pair, case: _Case, seed: int) -> _Case:
 
 def _cause(case: _Case) -> str:
     """Return the functions that forward calls, with whose derivative for their backward all is right; or ""."""
+    if not case.comparison.wrong:  # a contract is broken, which is no Function's doing
+        return ""
     for name, backward in getattr(case.subject.backward, "with_derived", dict)().items():
         with suppress(CheckError):  # of a forward that the library cannot differentiate
             if not compare(replace(case.subject, backward=backward), case.comparison.numerical).wrong:

@@ -137,11 +137,8 @@ def run_file(path: Path) -> UserFile:
     known = sys.modules.get(path.stem)
     name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
     module = sys.modules[name] = ModuleType(name)
-    module.__file__, module.__package__, module.__doc__ = (
-        file,
-        _package_of(path, tree),
-        ast.get_docstring(tree),
-    )
+    module.__file__, module.__doc__ = file, ast.get_docstring(tree)
+    module.__package__ = _package_of(path, tree)
     user_file = UserFile(path, module, tree)
     _import_libraries(tree)
     try:
