@@ -363,8 +363,13 @@ def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
 
 
 def _is_flat(evidence: Evidence) -> bool:
-    """Whether each gradient that is wrong should be zero: what the backward of a step is meant to be, its author knows."""
-    samples = list(evidence.samples())
+    """Whether each gradient that is wrong should be zero: what the backward of a step is meant to be, its author knows.
+
+    One that is zero at these inputs only, of a balanced batch at zeros, has a path through which it is others elsewhere.
+    """
+    samples, trace = list(evidence.samples()), evidence.trace
+    if trace is not None and any(map(trace.reaches, evidence.wrong)):
+        return False
     return bool(evidence.wrong) and all(
         np.abs(sample.expected(name)).max(initial=0) <= FLAT * np.abs(sample.got[name]).max(initial=0)
         for sample in samples

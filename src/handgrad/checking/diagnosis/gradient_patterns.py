@@ -23,6 +23,7 @@ MENDED = 0.05  # of the largest error may be left with more digits: of a wrong f
 MOST_OUTPUTS = 128  # for each of which backward runs once
 LARGEST_JACOBIAN = 65_536  # entries
 TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
+LARGEST_FACTOR = 1e6  # of a mistake: by more, nothing but rounding errors is multiplied
 
 # Costs: a relation that many entries obey is hardly chance; the kind of the wrong entries is the last resort.
 EXTRA, JOINT, DIVIDED = 0.7, 0.73, 0.75
@@ -76,7 +77,8 @@ def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         yield from _whole_numbers(argument, pairs)
         yield from lost_digits(argument, evidence)
-        yield from _relations(argument, pairs)
+        is_reached = evidence.trace is not None and evidence.trace.reaches(argument)
+        yield from _relations(argument, pairs, is_reached=is_reached)
         yield from _factor(evidence, argument, pairs)
         yield from _extra_terms(argument, evidence)
         yield from _left_out_of_loss(argument, evidence)
@@ -115,7 +117,7 @@ def _swapped(evidence: Evidence) -> Iterator[Diagnosis]:
             yield Diagnosis("swapped-gradients", (one, other), words, 0.1)
 
 
-def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
+def _relations(argument: str, pairs: Pairs, *, is_reached: bool) -> Iterator[Diagnosis]:
     for code, relation, words, cost in (
         ("zero-gradient", np.zeros_like, "d{0} is zero everywhere, and it should not be", 0.2),
         ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
@@ -126,7 +128,8 @@ def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
     if words := order_of(pairs):
         words = f"d{argument} has the right numbers, {words}"
         yield Diagnosis("wrong-position", (argument,), words, MOVED)
-    if all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs):
+    flat = all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs)
+    if flat and not is_reached:
         words = f"d{argument} should be zero: forward is flat, as a step is, and a slope is handed on"
         words += "; where that is meant, give what forward stands for: check(…, surrogate=…)"
         yield Diagnosis("wrong-local-derivative", (argument,), words, 0.5)
@@ -201,6 +204,8 @@ def _sums_to(got: Array, right: Array) -> bool:
 def _factor(evidence: Evidence, argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
     """Explain a gradient that is a constant times the right one, everywhere and always: the number of rows, or another."""
     factor, *others = (_times(got, right) for got, right in pairs)
+    if abs(factor) > LARGEST_FACTOR:  # of rounding errors: it should be zero here
+        return
     if not factor or not all(close(other, factor) for other in others) or close(factor, -1.0):
         return
     if not all(explains(factor * right, got, right) for got, right in pairs):

@@ -77,6 +77,14 @@ class ForwardTrace:
             if i in self.active
         ]
 
+    def reaches(self, name: str) -> bool:
+        """Whether a gradient passes from an output to an input, though it may be zero at these inputs."""
+        reached = {self.inputs[name]}
+        for operation, operand in self.edges():
+            if operation.inputs[operand] in reached:
+                reached.add(operation.output)
+        return not reached.isdisjoint(self.outputs)
+
     def descendants(self, values: Iterable[int]) -> set[int]:
         """Return the values that are computed from some values, these among them."""
         found = set(values)

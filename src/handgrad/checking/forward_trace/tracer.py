@@ -225,6 +225,8 @@ def _targets(code: CodeType) -> dict[int, str]:
     targets: dict[int, str] = {}
     for now, after in pairwise(instructions):
         name = ""
+        if now.opname.startswith("UNPACK"):
+            continue  # several values, the first of which is stored next
         if after.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL")):
             name = after.argval if isinstance(after.argval, str) else after.argval[0]
         elif after.opname == "RETURN_VALUE":

@@ -21,7 +21,7 @@ from handgrad.checking.interfaces.signatures import (
     parameters_of,
     returned_values,
 )
-from handgrad.checking.interfaces.tensors import is_array
+from handgrad.checking.interfaces.tensors import is_array, is_numbers
 from handgrad.checking.subject import CheckError, raised, seeded
 
 Function = Callable[..., Any]
@@ -146,7 +146,7 @@ def named(function: Function, inputs: Any) -> World:
 
 def by_returned_name(result: Any, names: list[str], inner: Mapping[int, list[str]] | None = None) -> Any:
     """Return a tuple as a dictionary, where the ``return`` names each of its values, or those ``inner`` to a value."""
-    if not isinstance(result, tuple | list):
+    if not isinstance(result, tuple | list) or (is_numbers(result) and len(names) < 2):
         return result
     parts = tuple(
         dict(zip(inner[k], part, strict=True))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.interfaces.tensors import to_numpy
 from handgrad.checking.subject import CheckError
 
 STEP = 1e-5  # of the central difference along one direction
@@ -51,7 +52,7 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
     def loss(**values: Any) -> Any:
-        output, wanted = np.atleast_1d(values[OUTPUT]), np.atleast_1d(values[target])
+        output, wanted = (np.atleast_1d(to_numpy(values[name])) for name in (OUTPUT, target))
         if (
             wanted.dtype.kind in "iu" and wanted.size == 1 < output.size and output.ndim == 1
         ):  # one row's class

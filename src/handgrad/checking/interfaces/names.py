@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.tensors import is_array, is_torch, to_numpy
+from handgrad.checking.interfaces.tensors import is_array, is_numbers, is_torch, to_numpy
 
 SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape", "stored", "store"}
 RATES = {"lr", "learningrate", "learnrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
@@ -113,6 +113,8 @@ def arrays_in(value: Any) -> dict[Path, Any]:
             seen.add(id(value))
             if is_floating(value):
                 found[path] = to_numpy(value)
+            if is_numbers(value):
+                return
             for step, item in _items(value):
                 walk(item, (*path, step))
 
@@ -159,7 +161,9 @@ def _items(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def is_floating(value: Any) -> bool:
     """Whether a value is an array, or one number, of floating point."""
-    return isinstance(value, float | np.floating) or (is_array(value) and "float" in str(value.dtype))
+    if isinstance(value, float | np.floating) or is_numbers(value):
+        return True
+    return is_array(value) and "float" in str(value.dtype)
 
 
 def is_list_of_indices(value: Any) -> bool:

@@ -26,6 +26,7 @@ from handgrad.checking.interfaces.names import (
     is_derivative_name,
     is_floating,
     is_gradient_name,
+    is_list_of_indices,
     is_loss_name,
     is_target,
     match,
@@ -283,8 +284,9 @@ def _floating(names: Mapping[str, Any], training: _Training) -> dict[str, Any]:
     """Return what the lines make or move of floating point; a parameter that starts as a whole number is a float."""
     known = training.data.keys() - set(training.parameters)
     found = {name: value for name, value in _places(names) if name not in known and is_floating(value)}
-    whole = [name for name in training.parameters if type(_at(names, name)) is int]
-    return found | {name: float(_at(names, name)) for name in whole}
+    whole = {name: _at(names, name) for name in training.parameters if name not in found}
+    found |= {name: float(value) for name, value in whole.items() if type(value) is int}
+    return found | {name: [*map(float, value)] for name, value in whole.items() if is_list_of_indices(value)}
 
 
 def _loss_name(found: Mapping[str, Any], statements: Statements) -> str:

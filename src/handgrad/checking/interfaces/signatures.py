@@ -6,6 +6,8 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
+from types import CodeType
 from typing import Any, Literal, NamedTuple
 
 from handgrad.checking.interfaces.names import OPTIMISERS, RATES, SAVED, is_upstream_name, plain
@@ -33,9 +35,15 @@ def required(function: Callable[..., Any]) -> list[str]:
 
 
 def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
-    """Return a function's syntax tree, or None where there is no source."""
+    """Return a function's syntax tree, or None where there is no source; it is not to be changed."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return _definition(code) if code is not None else None
+
+
+@lru_cache(maxsize=1000)  # to look for a file takes longer than most backwards
+def _definition(code: CodeType) -> ast.FunctionDef | None:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError):
         return None
     return next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)

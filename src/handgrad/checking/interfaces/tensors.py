@@ -36,10 +36,28 @@ def is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or is_tensor(value)
 
 
+def is_numbers(value: Any) -> bool:
+    """Whether a value is an array in plain Python: a list of numbers, not all whole, or of lists of one length of them."""
+    return any(isinstance(each, float | np.floating) for each in numbers_in(value))
+
+
+def numbers_in(value: Any) -> list[Any]:
+    """Return the numbers of a list, or of lists of one length; none where they hold anything else."""
+    if type(value) is not list or not value:
+        return []
+    if all(type(each) is list and len(each) == len(value[0]) for each in value):
+        rows = [numbers_in(each) for each in value]
+        return [number for row in rows for number in row] if all(rows) else []
+    plain = all(isinstance(each, float | int | np.floating) and not isinstance(each, bool) for each in value)
+    return value if plain else []
+
+
 def to_numpy(value: Any) -> Any:
-    """Return a tensor as an array, and anything else as it is."""
+    """Return a tensor, or a list of numbers, as an array, and anything else as it is."""
     if isinstance(value, TorchArray):
         return value.array
+    if is_numbers(value):
+        return np.stack([to_numpy(each) for each in value])
     if is_torch(value):
         known = value.float() if value.dtype == sys.modules["torch"].bfloat16 else value
         return known.detach().cpu().numpy()
@@ -57,6 +75,8 @@ def like(example: Any, value: Any) -> Any:
 
     What is no array of NumPy's, but traces one, takes a tensor's place.
     """
+    if isinstance(example, list):
+        return value.tolist() if isinstance(value, np.ndarray) else value
     traces = not issubclass(
         type(value), np.ndarray | np.generic | float | int
     )  # what traces claims to be an array

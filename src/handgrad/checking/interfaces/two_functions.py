@@ -48,7 +48,7 @@ from handgrad.checking.interfaces.signatures import (
     returned_names,
     roles_of,
 )
-from handgrad.checking.interfaces.tensors import is_array, to_numpy
+from handgrad.checking.interfaces.tensors import is_array, is_numbers, to_numpy
 from handgrad.checking.subject import CheckError
 
 RATE = 0.01  # where an update takes a learning rate
@@ -145,7 +145,8 @@ def _with_loss(
             parameters_of(loss) if implied else required(loss)
         )  # one by another name: yhat, where forward returns a
         missing = next((name for name in taken if name not in world | known), "")
-        by_layer = isinstance(result, list) and len({np.shape(each) for each in result}) > 1
+        parted = isinstance(result, list) and not is_numbers(result)
+        by_layer = parted and len({np.shape(each) for each in result}) > 1
         parts = result if several or by_layer else (result,)
         known |= {missing: _output(parts, world)} if missing else {}
         return [call(loss, {**world, **known})], result
@@ -181,7 +182,9 @@ def _running(
         rate = RATE if takes_rate else rate_of(world)
         if len(names) == 1 and _is_of_a_parameter(names[0], returned, world):
             returned = {names[0]: returned}
-        found = left_by(world, before, by_returned_name(returned, names, inner), rate)
+        vector = is_numbers(returned) and np.shape(returned) in map(np.shape, before.values())
+        parts = returned if vector else by_returned_name(returned, names, inner)
+        found = left_by(world, before, parts, rate)
         found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
         if upstreams or carrier:
             return found

@@ -172,4 +172,17 @@ def _agree(found: Array | None, right: Array) -> bool:
 def _number(value: Any) -> int | None:
     """Return the number of a traced value."""
     array = to_numpy(value)
-    return array.index() if type(array) is TracedArray else None
+    if type(array) is not TracedArray:
+        return None
+    if type(value) is list:
+        _fill(value, array)
+    return array.index()
+
+
+def _fill(numbers: list[Any], array: TracedArray) -> None:
+    """Make a list of numbers that of an array's entries, so that what is computed from them has the array behind it."""
+    for k, each in enumerate(numbers):
+        if type(each) is list:
+            _fill(each, array[k])
+        else:
+            numbers[k] = array[k]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from handgrad.checking.interfaces.tensors import is_array, is_jax, is_tensor, like, to_numpy
+from handgrad.checking.interfaces.tensors import is_array, is_jax, is_numbers, is_tensor, like, to_numpy
 from handgrad.checking.interfaces.torch_on_numpy import TorchArray
 from handgrad.checking.live_code import recompiled
 from handgrad.checking.subject import Array
@@ -122,7 +122,7 @@ class Recorder:
             return value
         if not is_array or is_jax(value):
             return _like(new, value)
-        value[...] = _like(new, value)
+        value[slice(None) if type(value) is list else ...] = _like(new, value)
         return value
 
     def _changed_item(self, site: int, holder: Any, key: Any) -> None:
@@ -133,14 +133,14 @@ class Recorder:
 
 
 def _is_array(value: Any) -> bool:
-    return is_array(value) or isinstance(value, TorchArray)
+    return is_array(value) or is_numbers(value) or isinstance(value, TorchArray)
 
 
 def _copied(value: Any) -> Any:
     """Return a copy of an array or a tensor as NumPy's, a number itself, and None for anything else."""
     if hasattr(value, "_trace"):  # of JAX's, which has no numbers yet
         return None
-    if is_array(value):
+    if _is_array(value):
         array = np.array(to_numpy(value))
         return array if array.dtype.kind in "fiub" else None
     return value if isinstance(value, float | np.floating) else None
@@ -150,6 +150,8 @@ def _like(new: Array, value: Any) -> Any:
     """Return a new value as the old one's kind: a Python number stays one, and so does a tensor."""
     if is_tensor(value):
         return like(value, np.asarray(new, to_numpy(value).dtype))
+    if type(value) is list:
+        return new.tolist()
     return float(new) if type(value) is float else np.array(new)
 
 

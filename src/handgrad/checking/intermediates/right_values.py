@@ -23,7 +23,7 @@ SMALLEST = 1e-12  # of the largest entry: a smaller one says nothing of a factor
 ENDS = 2  # of the terms of a gradient, at both ends, that are compared: a loop has many
 SHORT = 60  # values of a forward that the derivatives between all of them are little work
 TIMES = ("next", "prev", "previous", "last")  # words of a value that is carried through time
-MOST = 400  # values of forward whose gradients are compared: a longer forward is a loop over numbers
+MOST = 400  # values of forward whose gradients are compared: a longer forward is a loop over numbers, for its arrays
 
 
 @dataclass
@@ -110,8 +110,11 @@ class RightValues:
         for name, node in self.trace.inputs.items():
             where[node] = Family([node], {node: {name: None}})
         steps = sorted({node for node in seen if node is not None})  # a loop's lines begin anew after each
+        arrays = {node for node in steps if np.ndim(self.trace.values[node])}
         count: Counter[Any] = Counter()
-        for operation in self.trace.operations[:MOST]:
+        for number, operation in enumerate(self.trace.operations):
+            if number >= MOST and operation.output not in arrays:
+                continue
             step = (bisect_left(steps, operation.output), operation.place, operation.name)
             count[step] += 1
             place = (operation.place, operation.name, count[step])

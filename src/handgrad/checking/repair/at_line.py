@@ -17,7 +17,7 @@ from handgrad.checking.repair.guard import OutOfTimeError
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource
 from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import Array
-from handgrad.tolerance import close
+from handgrad.tolerance import SAME, close
 
 LIMIT = 0.5  # seconds for one edit: it evaluates one expression
 EVALUATED = 20.0  # microseconds
@@ -31,13 +31,15 @@ def fitting(
     Where it adds to an array in a loop, that is what it has added in the end.
     """
     line = _Line.of(sandbox, observed, first)
+    got = first.numbers.got if first.numbers is not None else 0.0
+    least = SAME * float(np.abs(got).max(initial=0))  # a right value of zero is what is left of others
     for change in changes if line is not None else ():
         assert line is not None
         if all(id(edit.old) in line.nodes and isinstance(edit.new, ast.expr) for edit in change.edits):
             sandbox.guard.spend(EVALUATED * len(line.passes))
             with sandbox.source.edited(change.edits):
                 value = line.value()
-            if value is not None and close(value, line.right):
+            if value is not None and close(value, line.right, least=least):
                 yield change
 
 
@@ -118,6 +120,8 @@ class _Line:
             code = compile(tree, str(source.path), "eval")
             with self.sandbox.running_codes(dict(source.codes)), self.sandbox.guard.limit(LIMIT):
                 values = [np.asarray(eval(code, self.sandbox.names, dict(each))) for each in self.passes]
-            return sum(values[1:], values[0])
         except (Exception, OutOfTimeError):  # whatever an edit or the author's functions raise
             return None
+        if any(each.dtype.kind not in "fiub" for each in values):  # a generator, whose sum is left out
+            return None
+        return sum(values[1:], values[0]) if len({each.shape for each in values}) == 1 else None

@@ -33,6 +33,7 @@ OF_A_WHOLE = ("A / np.sqrt(N)", "A * np.sqrt(N)", "A / N ** 2")  # factors of al
 PUT_IN = 1.2  # more for a factor or term that is put in: there are as many as names in scope
 OF_A_FORMULA = 0.3  # more to change a formula as a whole: its parts are where people slip
 TURNED_FORMULA = 1.0  # the same for a transpose
+FROM_A_NUMBER = 0.3  # more to turn ``1 - a`` around, which is not a prediction minus a target
 
 
 class Edited(NamedTuple):
@@ -95,6 +96,7 @@ ROWS: list[Row] = [
     Row("extra-term", "missing-local-derivative", "B / A", "1 / A", 2.0),
     *(Row("extra-term", "missing-local-derivative", f"A * {slope}", "A", 1.6)
       for slope in ("(1 - U ** 2)", "U * (1 - U)", "(U > 0)")),
+    Row("extra-term", "missing-local-derivative", "A * B * (1 - B)", "A * B", 1.7),  # half of a sigmoid's
     Row("extra-term", "missing-term", "A + U", "A", 1.5),
     Row("extra-term", "missing-term", "U + A", "A", 1.5),
     Row("extra-term", "missing-term", "A - U", "A", 1.5),
@@ -160,6 +162,8 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
             cost += TURNED_FORMULA * whole
         elif len(row.before) == 1:
             cost += OF_A_FORMULA * (not isinstance(place.node, ast.Name | ast.Call))
+        elif undoes == "wrong-sign":
+            cost += FROM_A_NUMBER * any(isinstance(part, ast.Constant) for part in parts.values())
         new = fill(row.after, **parts)
         if not any(there_and_back in ast.unparse(new) for there_and_back in ("- 1 + 1", "+ 1 - 1")):
             yield Edited(new, cost, undoes, makes, alike)

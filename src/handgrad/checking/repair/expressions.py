@@ -26,6 +26,7 @@ MOST_NAMES = 24  # in scope: of more, the first, which are parameters, and the l
 MOST_PASSES = 64  # runs of a statement
 DEEPEST = 2  # steps into an object or a container: ``self.params["W"]``
 LARGEST = 200_000  # entries of an array that is copied when it is seen
+COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
 
 
@@ -244,8 +245,24 @@ def expressions(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AS
     """Yield the expressions that backward evaluates."""
     for node in nodes:
         if isinstance(node, ast.expr) and id(node) in observed.values:
-            scope = observed.scopes.get(id(source.enclosing(node, ast.stmt)), {})
-            yield Expression(node, observed.values[id(node)], scope, source, observed)
+            yield Expression(
+                node, observed.values[id(node)], _scope(source, observed, node), source, observed
+            )
+
+
+def _scope(source: ModuleSource, observed: Observed, node: ast.AST) -> dict[str, Any]:
+    """Return the names in scope at an expression: those of its statement, and of the comprehensions around it."""
+    inner: Any = COMPREHENSION | ast.stmt
+    around = source.enclosing(source.parents[id(node)][0], inner)
+    if isinstance(around, COMPREHENSION) and id(around) not in observed.scopes:
+        own = {name for each in around.generators for name in names_in(each.target)}
+        seen = {
+            each.id: observed.values[id(each)]
+            for each in ast.walk(around)
+            if isinstance(each, ast.Name) and each.id in own and id(each) in observed.values
+        }
+        observed.scopes[id(around)] = _scope(source, observed, around) | seen
+    return observed.scopes.get(id(around), {})
 
 
 def is_end(source: ModuleSource, node: ast.expr) -> bool:

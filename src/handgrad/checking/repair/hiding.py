@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.names import LEARNING_RATES, plain
+from handgrad.checking.interfaces.names import LEARNING_RATES, is_gradient_name, plain
 from handgrad.checking.repair.expressions import Observed, is_float, number_of
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
@@ -78,9 +78,16 @@ def _undoes_update(source: ModuleSource, edit: Edit) -> bool:
         Counter(name for each in edit.parts for name in _names_of(each)),
     )
     statement = source.enclosing(edit.old, ast.stmt)
-    computes = any(isinstance(each, ast.MatMult | ast.Call) for each in ast.walk(statement))
-    is_update = _has_rate(_names_of(statement)) and not computes
+    is_update = _has_rate(_names_of(statement)) and not _computes(statement)
     return _has_rate(before.keys() ^ after.keys()) or (is_update and before != after)
+
+
+def _computes(update: ast.AST) -> bool:
+    """Whether an update computes its gradient itself: by a product of arrays, or of two numbers that are no gradients."""
+    nodes = list(ast.walk(update))
+    products = [each for each in nodes if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult)]
+    of_numbers = len(products) > 1 and not any(map(is_gradient_name, _names_of(update)))
+    return of_numbers or any(isinstance(each, ast.MatMult | ast.Call) for each in nodes)
 
 
 def _has_rate(names: Iterable[str]) -> bool:

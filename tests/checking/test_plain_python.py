@@ -1,0 +1,252 @@
+"""Networks in plain Python: lists, and lists of lists, of numbers are arrays to the check, and lists to their author."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.checking.test_published_programs import Checked, checked
+
+from handgrad import check
+from handgrad.checking.interfaces.names import arrays_in
+from handgrad.checking.interfaces.tensors import is_numbers
+
+NET = """
+import math
+import random
+
+random.seed(1)
+
+
+def matmul(A, B):
+    return [[sum(a * b for a, b in zip(row, col)) for col in zip(*B)] for row in A]
+
+
+def transpose(A):
+    return [list(r) for r in zip(*A)]
+
+
+def sigmoid(z):
+    return 1 / (1 + math.exp(-z))
+
+
+class Net:
+    def __init__(self, n_in, n_hidden, n_out):
+        self.W1 = [[random.gauss(0, 1) for _ in range(n_hidden)] for _ in range(n_in)]
+        self.W2 = [[random.gauss(0, 1) for _ in range(n_out)] for _ in range(n_hidden)]
+
+    def forward(self, X):
+        self.h = [[sigmoid(v) for v in row] for row in matmul(X, self.W1)]
+        self.o = [[sigmoid(v) for v in row] for row in matmul(self.h, self.W2)]
+        return self.o
+
+    def backward(self, X, y):
+        do = [[(o - t) * o * (1 - o) for o, t in zip(ro, rt)] for ro, rt in zip(self.o, y)]
+        dW2 = matmul(transpose(self.h), do)
+        dh = matmul(do, transpose(self.W2))
+        dz = [[d * h * (1 - h) for d, h in zip(rd, rh)] for rd, rh in zip(dh, self.h)]
+        dW1 = matmul(transpose(X), dz)
+        return dW1, dW2
+
+
+X = [[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 0, 0]]
+y = [[0], [1], [1], [0], [1]]
+net = Net(3, 4, 1)
+for _ in range(3):
+    net.forward(X)
+    for W, dW in zip((net.W1, net.W2), net.backward(X, y)):
+        for i in range(len(W)):
+            for j in range(len(W[0])):
+                W[i][j] -= 0.5 * dW[i][j]
+"""
+
+UNIT = """
+import math
+import random
+
+random.seed(2)
+
+
+class Unit:
+    def __init__(self, n):
+        self.weights = [random.uniform(-1, 1) for _ in range(n)]
+        self.bias = random.uniform(-1, 1)
+        self.lr = 0.1
+
+    def predict(self, inputs):
+        z = self.bias
+        for w, x in zip(self.weights, inputs):
+            z += w * x
+        return 1 / (1 + math.exp(-z))
+
+    def train(self, inputs, target):
+        y = self.predict(inputs)
+        error = y - target
+        for i in range(len(self.weights)):
+            self.weights[i] -= self.lr * error * y * (1 - y) * inputs[i]
+        self.bias -= self.lr * error * y * (1 - y)
+
+
+unit = Unit(3)
+for x, t in (([0.1, 0.5, -0.3], 1), ([0.7, -0.2, 0.4], 0)):
+    unit.train(x, t)
+"""
+
+SCRIPT = """
+import math
+
+X = [[0.5, 1.2], [-0.3, 0.8], [1.1, -0.7], [0.2, 0.1]]
+Y = [1, 0, 1, 0]
+w = [0, 0]
+b = 0
+for epoch in range(10):
+    dw, db, loss = [0.0, 0.0], 0.0, 0.0
+    for x, y in zip(X, Y):
+        p = 1 / (1 + math.exp(-sum(wi * xi for wi, xi in zip(w, x)) - b))
+        loss -= y * math.log(p) + (1 - y) * math.log(1 - p)
+        for j in range(2):
+            dw[j] += (p - y) * x[j]
+        db += p - y
+    for j in range(2):
+        w[j] -= 0.1 * dw[j]
+    b -= 0.1 * db
+"""
+
+PAIR = """
+def predict(params, xs):
+    w, b = params
+    return [w * x + b for x in xs]
+
+
+def loss(params, xs, ys):
+    return sum((p - y) ** 2 for p, y in zip(predict(params, xs), ys)) / len(xs)
+
+
+def gradients(params, xs, ys):
+    ps = predict(params, xs)
+    dw = sum(2 * (p - y) * x for p, y, x in zip(ps, ys, xs)) / len(xs)
+    db = sum(2 * (p - y) for p, y in zip(ps, ys)) / len(xs)
+    return [dw, db]
+
+
+params = [0.5, -0.2]
+xs, ys = [1.0, 2.0, 4.0], [0.3, 1.2, 2.0]
+for _ in range(3):
+    l = loss(params, xs, ys)
+    params = [p - 0.01 * d for p, d in zip(params, gradients(params, xs, ys))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([0.5, 1], True),
+        ([[1.0, 2.0], [3, 4]], True),
+        ([np.float64(1.0), 2.0], True),
+        ([1, 2], False),  # labels, sizes
+        ([[1.0], [2.0, 3.0]], False),
+        ([1.0, "a"], False),
+        ([1.0, True], False),
+        ([np.ones(2), np.ones(2)], False),
+        ([], False),
+        ([[], []], False),
+        ((1.0, 2.0), False),  # a tuple is several values
+        (1.0, False),
+    ],
+)
+def test_which_lists_are_arrays(value: Any, expected: bool) -> None:
+    assert is_numbers(value) is expected
+
+
+def test_layers_of_different_sizes_are_an_array_each() -> None:
+    found = arrays_in({"weights": [[[1.0, 2.0, 3.0]], [[4.0], [5.0]]]})
+    assert {path: np.shape(array) for path, array in found.items()} == {
+        ("weights", 0): (1, 3),
+        ("weights", 1): (2, 1),
+    }
+
+
+def first_wrong_and_repair(folder: Path, text: str, old: str, new: str) -> Checked:
+    """Return what is said of a program with a mistake in it, which is mended to what it was."""
+    assert text.count(old) == 1
+    done = checked(folder, text.replace(old, new), "--fix", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "first wrong line: program.py" in done.output
+    return done
+
+
+@pytest.mark.parametrize("text", [NET, UNIT, SCRIPT, PAIR], ids=["net", "unit", "script", "pair"])
+def test_right_programs_are_right(tmp_path: Path, text: str) -> None:
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "right" in done.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("d * h * (1 - h)", "d * h", "missing-local-derivative in dW1"),
+        ("(o - t) * o * (1 - o)", "(t - o) * o * (1 - o)", "wrong-sign in dW1, and dW2 with it"),
+        ("matmul(transpose(X), dz)", "matmul(transpose(X), dh)", "missing-local-derivative in dW1"),
+    ],
+)
+def test_a_mistake_between_lists_of_lists_is_found_and_mended(
+    tmp_path: Path, old: str, new: str, code: str
+) -> None:
+    """No loss was found for such a network: its parameters were as many numbers, and its gradients none of theirs."""
+    done = first_wrong_and_repair(tmp_path, NET, old, new)
+    assert code in done.output
+    assert old in (tmp_path / "program.py").read_text()
+
+
+def test_an_update_of_each_weight_is_mended_where_it_computes_its_gradient(tmp_path: Path) -> None:
+    old = "error * y * (1 - y) * inputs[i]"
+    first_wrong_and_repair(tmp_path, UNIT, old, "error * y * inputs[i]")
+    assert old in (tmp_path / "program.py").read_text()
+
+
+def test_a_gradient_that_is_zero_in_a_balanced_batch_is_no_factor_of_rounding_errors(tmp_path: Path) -> None:
+    """All weights are 0, and half of the labels 1: db was "-4e13 times the right one", and the script a crash before."""
+    done = first_wrong_and_repair(tmp_path, SCRIPT, "db += p - y", "db += p + y")
+    assert "wrong-sign in db" in done.output
+    assert "times the right one" not in done.output
+    assert "a slope is handed on" not in done.output
+
+
+def test_a_list_of_two_gradients_is_that_of_a_list_of_two_numbers(tmp_path: Path) -> None:
+    done = first_wrong_and_repair(
+        tmp_path, PAIR, "zip(ps, ys)) / len(xs)\n    return", "zip(ps, ys))\n    return"
+    )
+    assert "`w` gets" not in done.output  # the first of several values that one line unpacks
+    assert PAIR in (tmp_path / "program.py").read_text()
+
+
+class WithBias:
+    """A layer that asks for lists: what is added to one is an entry more."""
+
+    def __init__(self) -> None:
+        self.W = [[0.5, -1.0, 0.2], [1.5, 0.3, -0.7]]
+        self.factor = 1.0
+
+    def forward(self, x: list[float]) -> list[float]:  # noqa: D102
+        self.x = x + [1.0]  # noqa: RUF005 - as people write it
+        assert all(isinstance(each, list) for each in (x, self.W, self.W[0]))
+        return [sum(a * b for a, b in zip(self.x, row, strict=True)) for row in self.W]
+
+    def backward(self, dy: list[float]) -> list[float]:  # noqa: D102
+        assert isinstance(dy, list)
+        self.dW = [[self.factor * d * a for a in self.x] for d in dy]
+        return [sum(d * row[k] for d, row in zip(dy, self.W, strict=True)) for k in range(len(self.x) - 1)]
+
+
+def test_lists_stay_lists() -> None:
+    layer = WithBias()
+    report = check(layer, inputs={"x": [0.4, -0.6]})
+    assert report.verdict == "right"
+    assert [each.name for each in report.arguments] == ["x", "W"]
+    assert layer.W == [[0.5, -1.0, 0.2], [1.5, 0.3, -0.7]]
+    layer.factor = 2.0
+    report = check(layer, inputs={"x": [0.4, -0.6]})
+    assert [each.name for each in report.arguments if each.verdict != "right"] == ["W"]
