@@ -30,6 +30,7 @@ from handgrad.checking.user_files import (
     callers_first,
     candidates_in,
     example_of,
+    not_taken,
     pairs_in,
     parts_of,
     run_file,
@@ -148,6 +149,10 @@ def find_all(
     if not is_script and not name and checked and (line := line_of_update(path)):
         problem = "this update and the lines around it are not judged, only what they call"
         user_file.failures.append((f"{path}:{line}", problem))
+    if not (is_script or name or operations) and checked:
+        for line, each in not_taken(user_file, candidates):
+            problem = f"{each} is not judged: no forward or loss of it was recognised"
+            user_file.failures.append((f"{path}:{line}", problem))
     if not is_script:  # whose parts they are, and it is checked
         for each in left:
             if each.parts & checked and each.problem:  # its parts are checked: that it is not is no verdict

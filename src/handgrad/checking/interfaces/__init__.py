@@ -23,7 +23,12 @@ from handgrad.checking.interfaces.autograd_classes import operations_of
 from handgrad.checking.interfaces.calling import globals_of
 from handgrad.checking.interfaces.closures import Closures, class_of_closures, pullback_of, share_state
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
-from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
+from handgrad.checking.interfaces.methods import (
+    is_chain_name,
+    methods_of,
+    returns_loss_and_gradients,
+    trains_alone,
+)
 from handgrad.checking.interfaces.names import SAVED, is_floating, is_upstream_name, names_of_array, plain
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
 from handgrad.checking.interfaces.script_lines import has_gradients, has_update, line_of_update
@@ -65,6 +70,7 @@ __all__ = [
     "has_backward",
     "has_gradients",
     "has_update",
+    "is_chain_name",
     "is_only_jitted",
     "is_peer",
     "is_training",

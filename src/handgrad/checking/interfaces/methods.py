@@ -128,6 +128,12 @@ def _every_method(owner: Any) -> dict[str, Function]:
     }
 
 
+def is_chain_name(name: str) -> bool:
+    """Whether a name says that a function carries gradients back: ``backprop``, ``backPropagate``, and not ``zero_grads``."""
+    words = {*words_of(name)}
+    return bool(words & {*CHAIN_WORDS, "back"}) and not words & NO_CHAIN
+
+
 def _worded(
     methods: Mapping[str, Function], words: set[str], partner: Function | None = None
 ) -> Function | None:

@@ -115,6 +115,8 @@ def _is_of_one_step(loop: ast.stmt, update: ast.stmt, before: Statements) -> boo
     known = {name for each in before if isinstance(each, ast.Assign) for name in names_in(list(each.targets))}
     known = {name for name in known if plain(name) not in STEPS and name != moved_by(update)}
     first = next(each for each in loop.body if not _is_copy(each))
+    while isinstance(first, ast.For):  # row after row
+        first = next(each for each in first.body if not _is_copy(each))
     is_known = bool(known & names_in([update], ast.Load))
     by_entry = first is update and is_known and error_in([update], {*map(moved_by, every(loop.body))}) is None
     return moved_by(update) in names_in([loop.target]) or by_entry
@@ -325,6 +327,10 @@ def moved_by(statement: ast.stmt) -> str:
             left
         ) == ast.unparse(target):
             pass  # W = W - …
+        case ast.Assign([target], ast.BinOp(by, ast.Add(), right)) if ast.unparse(right) == ast.unparse(
+            target
+        ):
+            pass  # W = -… + W
         case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(attr="add" | "subtract"), "at"), [target, _, by])):
             pass
         case _:
@@ -437,8 +443,20 @@ def parameters_in(updates: Statements, head: Statements, given: Collection[str] 
     return sorted(name for name in moved - slots if not is_gradient_name(name))
 
 
+def divided_in(updates: Statements) -> dict[str, str]:
+    """Return what each name in an update is divided by there: ``n`` of ``W -= rate * dW / n`` and ``rate * (1 / n) * dW``."""
+    found: dict[str, str] = {}
+    for each in every(updates):
+        for node in ast.walk(each) if moved_by(each) else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                found |= dict.fromkeys(names_in([each], ast.Load), ast.unparse(node.right))
+    return found
+
+
 def added_in(updates: Statements) -> set[str]:
     """Return the names that updates add, without a minus: what is called a gradient there is its opposite."""
-    adding = (each for each in updates if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add))
+    adding = (
+        each for each in every(updates) if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add)
+    )
     plus = [each.value for each in adding if not any(isinstance(n, ast.USub) for n in ast.walk(each.value))]
     return names_in(list(plus))

@@ -26,7 +26,6 @@ from handgrad.checking.interfaces.names import (
     is_derivative_name,
     is_floating,
     is_gradient_name,
-    is_list_of_indices,
     is_loss_name,
     is_target,
     match,
@@ -42,6 +41,7 @@ from handgrad.checking.interfaces.script_lines import (
     added_in,
     after_updates,
     computing,
+    divided_in,
     error_in,
     every,
     flat,
@@ -58,7 +58,14 @@ from handgrad.checking.interfaces.signatures import (
     definition_of,
     parameters_of,
 )
-from handgrad.checking.interfaces.tensors import in_float64, is_array, to_numpy
+from handgrad.checking.interfaces.tensors import (
+    as_floats,
+    in_float64,
+    is_array,
+    is_numbers,
+    numbers_in,
+    to_numpy,
+)
 from handgrad.checking.subject import CheckError
 
 GIVEN = "__given__"  # the values of parameters, in the script's names
@@ -117,7 +124,11 @@ def is_training(function: Function) -> bool:
 
 def _global_arrays(function: Function) -> set[str]:
     """Return the module's arrays, as names that a function may move in place."""
-    return {name for name in function.__code__.co_names if is_array(function.__globals__.get(name))}
+    return {name for name in function.__code__.co_names if _is_array(function.__globals__.get(name))}
+
+
+def _is_array(value: Any) -> bool:
+    return is_array(value) or is_numbers(value)
 
 
 def _computes(update: ast.stmt) -> bool:
@@ -173,7 +184,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
     found = _floating(names, training)
     parameters = [name for name in training.parameters if name in found]
     multiplied = names_in([each for each in every(updates) if _computes(each)], ast.Load)
-    gradients = gradients or _gradients(found, parameters, multiplied)
+    gradients = gradients or _gradients(found, parameters, multiplied, _averaged(updates, names))
     loss = loss or _loss_name(found, [*head, *body])
     moved = set(parameters) - set(gradients.values())
     backward = _stepping(training, gradients, moved, names)
@@ -187,7 +198,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
             names = training.run(given)
             return [value(names)], names
 
-        world = {name: code.names[name] for name in code.given if is_array(code.names[name])}
+        world = {name: code.names[name] for name in code.given if _is_array(code.names[name])}
         world |= {name: found[name] for name in parameters}
         pair = adapt(world, forward, backward, title, matched)
         return replace(pair, limits=(*pair.limits, *_other_moves(updates, gradients)))
@@ -258,7 +269,7 @@ def _training(code: _Code, title: str) -> _Training:
         return parts_of_script(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
 
     head, body, updates = parts(tree)
-    known = {*code.given, *(name for name, value in code.names.items() if is_array(value))}
+    known = {*code.given, *(name for name, value in code.names.items() if _is_array(value))}
     parameters = parameters_in(updates, [*head, *body], known) if is_updated else leaves(body)
     if not parameters:
         raise CheckError(
@@ -276,7 +287,7 @@ def _training(code: _Code, title: str) -> _Training:
     step = _compiled(updates, file, code.names)
     main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
     step.__dict__["statements"] = lambda tree: parts(tree)[2]
-    data = {name: value for name, value in code.names.items() if is_array(value) or name == "self"}
+    data = {name: value for name, value in code.names.items() if _is_array(value) or name == "self"}
     return _Training(code, statements, (head, body, updates), parameters, main, step, data)
 
 
@@ -286,7 +297,7 @@ def _floating(names: Mapping[str, Any], training: _Training) -> dict[str, Any]:
     found = {name: value for name, value in _places(names) if name not in known and is_floating(value)}
     whole = {name: _at(names, name) for name in training.parameters if name not in found}
     found |= {name: float(value) for name, value in whole.items() if type(value) is int}
-    return found | {name: [*map(float, value)] for name, value in whole.items() if is_list_of_indices(value)}
+    return found | {name: as_floats(value) for name, value in whole.items() if numbers_in(value)}
 
 
 def _loss_name(found: Mapping[str, Any], statements: Statements) -> str:
@@ -306,7 +317,7 @@ def _stepping(
 
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
         found: dict[Path, Any] = {
-            ("new", gradient): -_at(names, gradient) if gradient in added else _at(names, gradient)
+            ("new", gradient): to_numpy(_at(names, gradient)) * (-1 if gradient in added else 1)
             for gradient in gradients
         }
         before = {name: np.array(to_numpy(_at(names, name))) for name in moved}
@@ -462,11 +473,21 @@ def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> F
     return function
 
 
+def _averaged(updates: Statements, names: Mapping[str, Any]) -> set[str]:
+    """Return the names that an update divides by a number of rows: it is their average that is the gradient."""
+    found = set()
+    for name, text in divided_in(updates).items():
+        with suppress(Exception):  # what the author's expression raises outside its loop
+            found |= {name} if isinstance(eval(text, dict(names)), int | np.integer) else set()
+    return found
+
+
 def _gradients(
-    found: Mapping[str, Any], parameters: list[str], multiplied: Collection[str]
+    found: Mapping[str, Any], parameters: list[str], multiplied: Collection[str], averaged: Collection[str]
 ) -> dict[str, str]:
     """Return the parameter of each name that looks like a gradient; none by shape of what an update multiplies further."""
     named = [name for name in found if is_gradient_name(name) and not plain(name).endswith(MOVES)]
+    named = [name for name in named if name not in averaged]
     ours, theirs = ({tuple(name.split(".")): found[name] for name in names} for names in (named, parameters))
     return {
         ".".join(gradient): ".".join(parameter) for parameter, gradient in match(ours, theirs).items()
@@ -477,7 +498,10 @@ def _gradients(
 def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
     """Return the number that the first update multiplies its gradient with, or 1: a learning rate's name says most."""
     products = (node for each in updates for node in ast.walk(each) if isinstance(node, ast.BinOp))
-    factors = [each for node in products if isinstance(node.op, ast.Mult) for each in (node.left, node.right)]
+    scaled = [node for node in products if isinstance(node.op, ast.Mult | ast.Div)]  # lr * dW, lr / n * dW
+    factors = [
+        each for node in scaled for each in (node.left, node.right)[: 1 + isinstance(node.op, ast.Mult)]
+    ]
     factors = [each.operand if isinstance(each, ast.UnaryOp) else each for each in factors]
     by_name = [name for name in map(ast.unparse, factors) if not is_gradient_name(name)]
     values = dict(_places(names))

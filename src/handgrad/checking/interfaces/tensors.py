@@ -52,6 +52,13 @@ def numbers_in(value: Any) -> list[Any]:
     return value if plain else []
 
 
+def as_floats(value: Any) -> Any:
+    """Return whole numbers, in an array or in lists of one length, as floating point, and anything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        return value.astype(float)
+    return np.array(value, float).tolist() if numbers_in(value) else value
+
+
 def to_numpy(value: Any) -> Any:
     """Return a tensor, or a list of numbers, as an array, and anything else as it is."""
     if isinstance(value, TorchArray):

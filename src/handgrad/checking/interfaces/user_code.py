@@ -188,7 +188,8 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
         raise problem
     if forward is None:
         raise CheckError(f"{type(owner).__name__} has no forward and no loss whose name is known")
-    target = _target_of(backward, forward, world)
+    gives_loss = any(map(is_loss_name, returned_names(forward)[:1]))
+    target = "" if gives_loss else _target_of(backward, forward, world)
     if not losses and (pair := _of_loss_layer(forward, backward, world, methods)):
         return pair
     aliases = alias_of(forward, backward)

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from handgrad.checking.interfaces.names import LEARNING_RATES
 from handgrad.checking.intermediates.probed_runs import ProbedRuns
 from handgrad.checking.intermediates.probes import Event, Recorder, probed
-from handgrad.checking.intermediates.right_values import factor_between, says_something, stems
+from handgrad.checking.intermediates.right_values import factor_between, last_name, says_something, stems
 from handgrad.checking.intermediates.suggestions import NOTHING, Suggestion, Suggestions
 from handgrad.checking.live_code import functions_of, running
 from handgrad.checking.subject import Array
@@ -151,6 +152,7 @@ class _Search:
             if arguments and (event.caller is None or event.caller[0] not in paths):
                 continue
             judged = k not in self.runs.forwards and event.site.number not in shared
+            judged = judged and last_name(event.name) not in LEARNING_RATES
             if judged and event.value is not None and (event.site.kind == "argument") == arguments:
                 found.setdefault(event.site.number, []).append(k)
         return {site: events for site, events in found.items() if len(events) <= REPEATED}

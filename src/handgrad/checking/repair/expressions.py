@@ -67,6 +67,7 @@ class Observed:
             self.again[node] -= 1
             self.forget(node)
         if self.running and node not in self.scopes:
+            names = {name: value for name, value in names.items() if not name.startswith("__")}  # a script's
             near = [*names][: MOST_NAMES // 2] + [*names][MOST_NAMES // 2 :][-MOST_NAMES // 2 :]
             steps = _steps(self.loops.get(node, ()), names)
             held = {

@@ -5,6 +5,7 @@ from handgrad.checking.user_files.candidates import (
     Candidate,
     callers_first,
     candidates_in,
+    not_taken,
     pairs_in,
     parts_of,
 )
@@ -12,5 +13,6 @@ from handgrad.checking.user_files.examples import example_of
 from handgrad.checking.user_files.running import UserFile, run_file
 
 __all__ = [
-    "Candidate", "Example", "UserFile", "callers_first", "candidates_in", "example_of", "pairs_in", "parts_of", "run_file",
+    "Candidate", "Example", "UserFile", "callers_first", "candidates_in", "example_of", "not_taken", "pairs_in", "parts_of",
+    "run_file",
 ]  # fmt: skip

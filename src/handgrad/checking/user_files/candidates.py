@@ -12,6 +12,7 @@ from handgrad.checking.interfaces import (
     class_of_closures,
     flag_of,
     has_backward,
+    is_chain_name,
     is_only_jitted,
     is_peer,
     is_training,
@@ -169,6 +170,33 @@ def callers_first(candidates: list[Candidate]) -> list[Candidate]:
         return 1 + max((depth(part, left - 1) for part in parts), default=0) if left else 0
 
     return sorted(candidates, key=lambda each: -depth(each, len(candidates)))
+
+
+def not_taken(user_file: UserFile, candidates: list[Candidate]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each function or method that is called a backward, and that no candidate runs."""
+    own = {n: v for n, v in user_file.names.items() if _module_of(v) == user_file.module.__name__}
+    left = [part for each in candidates for part in (each.forward, each.backward) if part is not None]
+    bases = {base for each in left if isinstance(each, type) for base in each.__mro__}
+    run = {getattr(each, "__name__", "") for each in left}
+    for each in left:  # which grows
+        kind = each if isinstance(each, type | FunctionType) else type(each)
+        called = {name for function in _functions_in(kind).values() for name in function.__code__.co_names}
+        left += [own[name] for name in called - run if name in own]
+        run |= called
+    for name, value in own.items():
+        taken = name in run or value in bases or has_backward(value)
+        for method, function in {} if taken else _functions_in(value).items():
+            if is_chain_name(method) and method not in run and not _is_abstract(function):
+                yield (
+                    function.__code__.co_firstlineno,
+                    f"{name}.{method}" if isinstance(value, type) else name,
+                )
+
+
+def _functions_in(value: Any) -> dict[str, FunctionType]:
+    """Return the functions of a class by name, or a function by its own."""
+    every = vars(value) if isinstance(value, type) else {getattr(value, "__name__", ""): value}
+    return {name: each for name, each in every.items() if isinstance(each, FunctionType)}
 
 
 # ----------------------------------------------------------------------------------- pairs of functions

@@ -14,7 +14,7 @@ import numpy as np
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
 from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
 from handgrad.checking.interfaces.signatures import parameters_of, required, returned_names
-from handgrad.checking.interfaces.tensors import in_float64, is_array, jax_in_float64, numbers_in
+from handgrad.checking.interfaces.tensors import as_floats, in_float64, is_array, jax_in_float64
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
     ArgumentSearch,
@@ -202,13 +202,7 @@ def _strided(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _floating(inputs: dict[str, Any]) -> dict[str, Any]:
     """Return inputs with whole numbers as floating point, where they are data and no labels."""
-    return {name: value if is_target((name,)) else _as_floats(value) for name, value in inputs.items()}
-
-
-def _as_floats(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
-        return value.astype(float)
-    return np.array(value, float).tolist() if numbers_in(value) else value
+    return {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
 
 
 def _telling(name: str, value: Any) -> Any:
