@@ -150,9 +150,9 @@ def find_all(
         problem = "this update and the lines around it are not judged, only what they call"
         user_file.failures.append((f"{path}:{line}", problem))
     if not (is_script or name or operations) and checked:
-        for line, each in not_taken(user_file, candidates):
-            problem = f"{each} is not judged: no forward or loss of it was recognised"
-            user_file.failures.append((f"{path}:{line}", problem))
+        for place, function in not_taken(user_file, candidates):
+            problem = f"{function} is not judged: no forward or loss of it was recognised"
+            user_file.failures.append((f"{path}:{place}", problem))
     if not is_script:  # whose parts they are, and it is checked
         for each in left:
             if each.parts & checked and each.problem:  # its parts are checked: that it is not is no verdict
