@@ -139,6 +139,101 @@ for _ in range(3):
 """
 
 
+ROWS = """
+import math
+
+X = [[0.1, 0.9], [0.7, 0.4], [0.6, 0.8]]
+y = [0, 1, 1]
+W1 = [[0.3, -0.5], [0.8, 0.2], [-0.6, 0.4]]
+b1 = [0.1, -0.2, 0.3]
+W2 = [[0.7, -0.3, 0.5]]
+b2 = [0.2]
+learning_rate = 0.5
+for epoch in range(3):
+    total_loss = 0.0
+    for xi, yi in zip(X, y):
+        hidden = [math.tanh(sum(W1[j][i] * xi[i] for i in range(2)) + b1[j]) for j in range(3)]
+        out = [sum(W2[k][j] * hidden[j] for j in range(3)) + b2[k] for k in range(1)]
+        total_loss += 0.5 * (yi - out[0]) ** 2
+        d_out = [yi - out[k] for k in range(1)]
+        d_hidden = [0.0 for _ in range(3)]
+        for j in range(3):
+            for k in range(1):
+                d_hidden[j] += d_out[k] * W2[k][j]
+            d_hidden[j] *= 1 - hidden[j] ** 2
+        for k in range(1):
+            for j in range(3):
+                W2[k][j] += learning_rate * d_out[k] * hidden[j]
+            b2[k] += learning_rate * d_out[k]
+        for j in range(3):
+            for i in range(2):
+                W1[j][i] += learning_rate * d_hidden[j] * xi[i]
+            b1[j] += learning_rate * d_hidden[j]
+"""
+
+GLOBAL = """
+import math
+
+W = [[0.3, -0.5], [0.8, 0.2], [-0.6, 0.4]]
+b = [0.1, -0.2, 0.3]
+rate = 0.1
+
+
+def step(x, target):
+    z = [sum(W[i][j] * x[j] for j in range(2)) + b[i] for i in range(3)]
+    exps = [math.exp(v) for v in z]
+    p = [v / sum(exps) for v in exps]
+    loss = -math.log(p[target])
+    dz = p[:]
+    dz[target] -= 1
+    dW = [[0.0, 0.0] for _ in range(3)]
+    for i in range(3):
+        for j in range(2):
+            dW[i][j] += dz[i] * x[j]
+    for i in range(3):
+        for j in range(2):
+            W[i][j] -= rate * dW[i][j]
+        b[i] -= rate * dz[i]
+    return loss
+
+
+for epoch in range(5):
+    step([0.5, -1.5], 2)
+"""
+
+UNNAMED = """
+import math
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def dsigmoid(y):
+    return y * (1 - y)
+
+
+class Net:
+    def __init__(self):
+        self.w = [0.3, -0.2]
+
+    def update(self, inputs):
+        self.inputs = inputs
+        self.out = sigmoid(sum(w * x for w, x in zip(self.w, inputs)))
+        return self.out
+
+    def backPropagate(self, wanted, N):
+        for k, x in enumerate(self.inputs):
+            change = dsigmoid(self.out) * (wanted - self.out) * x
+            self.w[k] = self.w[k] + N * change
+
+
+net = Net()
+net.update([1.0, 2.0])
+net.backPropagate(1.0, 0.5)
+"""
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -177,7 +272,11 @@ def first_wrong_and_repair(folder: Path, text: str, old: str, new: str) -> Check
     return done
 
 
-@pytest.mark.parametrize("text", [NET, UNIT, SCRIPT, PAIR], ids=["net", "unit", "script", "pair"])
+@pytest.mark.parametrize(
+    "text",
+    [NET, UNIT, SCRIPT, PAIR, ROWS, GLOBAL],
+    ids=["net", "unit", "script", "pair", "rows", "global"],
+)
 def test_right_programs_are_right(tmp_path: Path, text: str) -> None:
     done = checked(tmp_path, text)
     assert done.exit_code == 0, done.output
@@ -221,6 +320,34 @@ def test_a_list_of_two_gradients_is_that_of_a_list_of_two_numbers(tmp_path: Path
     )
     assert "`w` gets" not in done.output  # the first of several values that one line unpacks
     assert PAIR in (tmp_path / "program.py").read_text()
+
+
+def test_an_update_of_all_rows_of_a_list_is_one_step(tmp_path: Path) -> None:
+    """Only the first entry was moved, and a right script wrong; the rate was "not the gradient of total_loss"."""
+    done = first_wrong_and_repair(
+        tmp_path, ROWS, "d_hidden[j] *= 1 - hidden[j] ** 2", "d_hidden[j] *= 1 - hidden[j]"
+    )
+    assert "right dW2, db2" in done.output
+    assert "wrong-local-derivative in dW1, and db1 with it" in done.output
+    assert "hidden[j] ** 2" in (tmp_path / "program.py").read_text()
+
+
+def test_a_function_may_train_lists_of_its_module(tmp_path: Path) -> None:
+    done = checked(tmp_path, GLOBAL.replace("dz[i] * x[j]", "p[i] * x[j]"), "--fix", "--yes")
+    assert "wrong dW (3, 2)" in done.output
+    assert "right db" in done.output
+    assert "dz[i] * x[j]" in (tmp_path / "program.py").read_text()
+
+
+def test_a_backward_that_is_not_judged_is_said_to_be_left_out(tmp_path: Path) -> None:
+    """Its sigmoid was right, and nothing else said."""
+    done = checked(tmp_path, UNNAMED)
+    assert "sigmoid: right" in done.output
+    assert (
+        "program.py:22: Net.backPropagate is not judged: no forward or loss of it was recognised"
+        in done.output
+    )
+    assert "dsigmoid is not judged" not in done.output
 
 
 class WithBias:

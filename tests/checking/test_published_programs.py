@@ -192,6 +192,63 @@ class Layer:
 """
 
 
+AVERAGED = """
+import numpy as np
+
+rng = np.random.default_rng(1)
+x = rng.normal(size=(40, 2))
+y = (x[:, 0] > 0) * 1.0
+w = rng.normal(size=2)
+bias = 0.3
+n = len(x)
+for epoch in range(5):
+    p = 1 / (1 + np.exp(-(x @ w + bias)))
+    # loss
+    dw = x.T @ (p - y)
+    db = np.sum(p - y)
+    w -= 0.5 * dw
+    bias -= 0.5 * db
+"""
+
+BEHIND = """
+import random
+
+random.seed(0)
+xs = [i / 10 for i in range(1, 10)]
+ys = [3 * each + 4 + random.random() for each in xs]
+w, b = 0.4, 0.7
+for i in range(10):
+    for x, y in zip(xs, ys):
+        o = w * x + b - y
+        loss = o**2
+        dw = 2 * o * x
+        db = 2 * o
+        w = -0.1 * dw + w
+        b = -0.1 * db + b
+"""
+
+SCALARS = """
+import math
+
+w1, w2, w5, w6 = 0.5, -0.4, 0.3, 0.9
+x, t = 0.7, 1.0
+for step in range(20):
+    h1, h2 = math.tanh(w1 * x), math.tanh(w2 * x)
+    z3 = w5 * h1 + w6 * h2
+    loss = (z3 - t) ** 2
+    dz3 = 2 * (z3 - t)
+    dw5, dw6 = dz3 * h1, dz3 * h2
+    dh1 = dz3 * w5
+    dh2 = dz3 * w6
+    dw1 = dh1 * (1 - h1**2) * x
+    dw2 = dh2 * (1 - h2**2) * x
+    w1 -= 0.1 * dw1
+    w2 -= 0.1 * dw2
+    w5 -= 0.1 * dw5
+    w6 -= 0.1 * dw6
+"""
+
+
 class Checked:
     """What the command said of a file, and its exit code: 2 where it ended with an error."""
 
@@ -233,6 +290,43 @@ def test_an_update_may_be_written_out_with_its_product(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "40 times the right one" in done.output
     assert "np.dot(x.T, p - y) / len(x)" in (tmp_path / "program.py").read_text()
+
+
+@pytest.mark.parametrize("loss", ["", "    loss = -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p))\n"])
+@pytest.mark.parametrize(
+    ("update", "bias"),
+    [
+        ("0.5 * {} / len(x)", "b"),
+        ("0.5 * {} / n", "bias"),
+        ("0.5 / n * {}", "bias"),
+        ("0.5 * (1 / x.shape[0]) * {}", "b"),
+    ],
+)
+def test_an_update_may_average_what_its_lines_have_summed(
+    tmp_path: Path, loss: str, update: str, bias: str
+) -> None:
+    """Of a mean loss it was 40 times the right gradient; without a loss, where only one of them was known by its name."""
+    text = AVERAGED.replace("    # loss\n", loss).replace("bias", bias)
+    text = text.replace("0.5 * dw", update.format("dw")).replace("0.5 * db", update.format("db"))
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    wrong = checked(tmp_path, text.replace("np.sum(p - y)", "np.sum(p)"))
+    assert "right dw" in wrong.output
+    assert wrong.exit_code == 1
+
+
+def test_a_weight_may_stand_behind_its_step(tmp_path: Path) -> None:
+    """``w = -rate * dw + w`` was no update: the gradients were those of the last row, the loss that of all steps."""
+    done = checked(tmp_path, BEHIND)
+    assert done.exit_code == 0, done.output
+    assert checked(tmp_path, BEHIND.replace("dw = 2 * o * x", "dw = o * x")).exit_code == 1
+
+
+def test_no_repair_reads_the_values_that_a_script_is_given(tmp_path: Path) -> None:
+    """``w5`` became ``__given__['w6']``."""
+    done = checked(tmp_path, SCALARS.replace("dh2 = dz3 * w6", "dh2 = dz3 * w5"), "--fix", "--yes")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "program.py").read_text() == SCALARS
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ def is_training(function: Function) -> bool:
     computed = (each for each in every(definition.body) if isinstance(each, ast.Assign))
     own = [each for each in computed if any(isinstance(node, ast.BinOp) for node in ast.walk(each.value))]
     made = names_in([target for each in own for target in each.targets], ast.Store)
+    added = [each.target for each in every(definition.body) if isinstance(each, ast.AugAssign)]
+    made |= names_in([target for target in added if isinstance(target, ast.Subscript)])  # dW[i][j] += …
     by_hand = any(is_gradient_name(name) or plain(name).endswith(MOVES) for name in made) or _computes(update)
     given = parameters_of(function)
     moved = parameters_in(updates, [*head, *body], {*given, *_global_arrays(function)})

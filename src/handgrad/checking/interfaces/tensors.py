@@ -1,4 +1,4 @@
-"""Other libraries' arrays as NumPy's, and back; a library that nobody has imported is not looked for."""
+"""Other libraries' arrays and plain lists of numbers as NumPy's arrays, and back; a library that nobody has imported is not looked for."""
 
 from __future__ import annotations
 
