@@ -1,4 +1,4 @@
-"""Other libraries' arrays and plain lists of numbers as NumPy's arrays, and back; a library that nobody has imported is not looked for."""
+"""Tensors and plain lists of numbers as NumPy's arrays, and back; a library that nobody has imported is not looked for."""
 
 from __future__ import annotations
 
