@@ -109,7 +109,8 @@ class _Line:
             if close(value, numbers.got):
                 return line
         line.right = value + numbers.value - numbers.got
-        return line
+        adds_nothing = np.abs(line.right).max(initial=0) <= SAME**2 * np.abs(value).max(initial=0)
+        return None if adds_nothing else line  # the line should not be there
 
     def value(self) -> Any:
         """Return the expression's value as it is now, the sum of those where it is added; None where it has none."""
