@@ -210,6 +210,32 @@ for epoch in range(5):
     bias -= 0.5 * db
 """
 
+ARRAY = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+
+
+class Net:
+    def __init__(self):
+        self.W = rng.normal(size=(3, 2))
+
+    def forward(self, X):
+        self.X = X
+        L = X @ self.W
+        return L
+
+    def backward(self, y):
+        d = (self.X @ self.W - y) / len(y)
+        self.dW = self.X.T @ d
+
+
+net = Net()
+X, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+net.forward(X)
+net.backward(y)
+"""
+
 BEHIND = """
 import random
 
@@ -312,7 +338,38 @@ def test_an_update_may_average_what_its_lines_have_summed(
     assert done.exit_code == 0, done.output
     wrong = checked(tmp_path, text.replace("np.sum(p - y)", "np.sum(p)"))
     assert "right dw" in wrong.output
-    assert wrong.exit_code == 1
+    assert f"wrong d{bias}" in wrong.output
+
+
+@pytest.mark.parametrize("divisor", ["n", "2", "(epoch + 1)"])
+def test_an_update_may_divide_by_anything_what_is_the_gradient(tmp_path: Path, divisor: str) -> None:
+    """Of a summed loss, the gradient is the sum, whatever rate it is multiplied with."""
+    loss = "    loss = -np.sum(y * np.log(p) + (1 - y) * np.log(1 - p))\n"
+    text = AVERAGED.replace("    # loss\n", loss).replace("bias", "b")
+    text = text.replace("0.5 * dw", f"0.5 * dw / {divisor}").replace("0.5 * db", f"0.5 * db / {divisor}")
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "dw is dw" in done.output
+
+
+def test_an_array_is_no_loss_by_its_name(tmp_path: Path) -> None:
+    done = checked(tmp_path, ARRAY)
+    assert done.exit_code == 0, done.output
+    assert "no loss was found: taken to be 0.5 * sum((output - target)**2) / rows" in done.output
+
+
+def test_a_forward_that_returns_its_loss_first_needs_no_other(tmp_path: Path) -> None:
+    """A loss was assumed of it, and no arguments were found."""
+    text = ARRAY.replace("L = X @ self.W", "L = 0.5 * np.sum((X @ self.W - y) ** 2) / len(y)")
+    text = (
+        text.replace("return L", "return L, X")
+        .replace("(self, X)", "(self, X, y)")
+        .replace("forward(X)", "forward(X, y)")
+    )
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "no loss was found" not in done.output
+    assert "right dW" in done.output
 
 
 def test_a_weight_may_stand_behind_its_step(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from handgrad.checking.user_files import (
     not_taken,
     pairs_in,
     parts_of,
+    run_by,
     run_file,
 )
 from handgrad.errors import nearest
@@ -138,24 +139,27 @@ def find_all(
             raise _nothing(user_file)
     made: dict[str, Example] = {}
     user_file.run_samples()
-    checked, left = set[str](), list[Found]()
+    checked, left = list[Candidate](), list[Found]()
     for candidate in callers_first(candidates):
         found = replace(_exampled(candidate, user_file, made), parts=frozenset(parts_of(candidate)))
         if found.problem:
             left.append(found)
             continue
-        checked.add(candidate.backward_name or candidate.name)
+        checked.append(candidate)
         yield replace(found, surrogate=names.get(f"{candidate.name}_surrogate"))
     if not is_script and not name and checked and (line := line_of_update(path)):
         problem = "this update and the lines around it are not judged, only what they call"
         user_file.failures.append((f"{path}:{line}", problem))
     if not (is_script or name or operations) and checked:
-        for place, function in not_taken(user_file, candidates):
+        for place, function in not_taken(candidates, user_file):
             problem = f"{function} is not judged: no forward or loss of it was recognised"
             user_file.failures.append((f"{path}:{place}", problem))
     if not is_script:  # whose parts they are, and it is checked
+        known = {each.backward_name or each.name for each in checked}
+        run = run_by(checked, user_file)
         for each in left:
-            if each.parts & checked and each.problem:  # its parts are checked: that it is not is no verdict
+            # its parts are checked, or it is a part of what is: that it is not is no verdict
+            if each.problem and (each.name in run or each.parts & known):
                 user_file.failures.append((each.name, each.problem.problem))
             else:
                 yield each

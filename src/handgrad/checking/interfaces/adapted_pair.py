@@ -30,7 +30,7 @@ from handgrad.checking.interfaces.names import (
     show_path,
 )
 from handgrad.checking.interfaces.own_objects import Pair
-from handgrad.checking.interfaces.tensors import in_float64, is_array, is_tensor, like, to_numpy
+from handgrad.checking.interfaces.tensors import fill, in_float64, is_array, is_tensor, like, to_numpy
 from handgrad.checking.subject import CheckError, seeded
 
 Run = tuple[list[Any], Any]
@@ -96,7 +96,7 @@ class _Runs:
         with in_float64(), seeded():
             own = copy.deepcopy(self.world if world is None else world)
             for path, value in values.items():
-                new = _in_place_of(get(self.world, path), value)
+                new = _in_place_of(get(own, path), value)
                 for each in (path, *self.aliases.get(path, ())):
                     own = put(own, each, new)
             return (own, *self.run_forward(own))
@@ -115,10 +115,10 @@ def _in_place_of(old: Any, new: Any) -> Any:
     """Return a value in the type of what it takes the place of."""
     if is_tensor(old):
         return like(old, np.array(new) if type(new) is np.ndarray else new)
+    if isinstance(old, list):
+        return fill(old, new)
     if type(new) is not np.ndarray:
         return new
-    if isinstance(old, list):
-        return new.tolist()
     # an array of its own: what updates in place changes it
     return float(new) if isinstance(old, float) else new.copy().view(type(old))
 

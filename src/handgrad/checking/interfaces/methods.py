@@ -131,7 +131,8 @@ def _every_method(owner: Any) -> dict[str, Function]:
 def is_chain_name(name: str) -> bool:
     """Whether a name says that a function carries gradients back: ``backprop``, ``backPropagate``, and not ``zero_grads``."""
     words = {*words_of(name)}
-    return bool(words & {*CHAIN_WORDS, "back"}) and not words & NO_CHAIN
+    is_back = "back" in words and any(each.startswith("prop") for each in words)
+    return (is_back or bool(words & CHAIN_WORDS)) and not words & NO_CHAIN
 
 
 def _worded(

@@ -113,7 +113,7 @@ def arrays_in(value: Any) -> dict[Path, Any]:
             seen.add(id(value))
             if is_floating(value):
                 found[path] = to_numpy(value)
-            if is_numbers(value):
+            if isinstance(value, list) and path in found:
                 return
             for step, item in _items(value):
                 walk(item, (*path, step))

@@ -114,12 +114,19 @@ def _is_of_one_step(loop: ast.stmt, update: ast.stmt, before: Statements) -> boo
         return False
     known = {name for each in before if isinstance(each, ast.Assign) for name in names_in(list(each.targets))}
     known = {name for name in known if plain(name) not in STEPS and name != moved_by(update)}
-    first = next(each for each in loop.body if not _is_copy(each))
+    first: ast.stmt | None = loop
     while isinstance(first, ast.For):  # row after row
-        first = next(each for each in first.body if not _is_copy(each))
+        first = next((each for each in first.body if not (_is_copy(each) or _adds_gradient(each))), None)
     is_known = bool(known & names_in([update], ast.Load))
     by_entry = first is update and is_known and error_in([update], {*map(moved_by, every(loop.body))}) is None
     return moved_by(update) in names_in([loop.target]) or by_entry
+
+
+def _adds_gradient(statement: ast.stmt) -> bool:
+    """Whether a statement sums up a gradient beside the updates: ``dh[j] += dz[k] * W[k][j]``."""
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add):
+        return False
+    return any(map(is_gradient_name, names_in([statement.target]))) and not moved_by(statement)
 
 
 def _is_copy(statement: ast.stmt) -> bool:
@@ -350,8 +357,16 @@ def moved_by(statement: ast.stmt) -> str:
     )
     last = name.rpartition(".")[2]
     is_loss = is_loss_name(last) and f"d{plain(last)}" not in map(plain, read)  # E of E -= rate * dE is none
-    is_other = is_loss or is_gradient_name(last) or plain(last) in STEPS
+    is_other = is_loss or is_gradient_name(last) or plain(last) in STEPS or _is_square(by)
     return name if moves and not is_other and not _reads_autograd(by) else ""
+
+
+def _is_square(by: ast.expr) -> bool:
+    """Whether a value is made of a gradient's square, as a norm or an optimiser's slot is: ``norm += np.sum(dW ** 2)``."""
+    powers = [
+        node.left for node in ast.walk(by) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+    ]
+    return any(map(is_gradient_name, names_in(list(powers))))
 
 
 def _begins_with_gamma(by: ast.expr) -> bool:
@@ -443,20 +458,15 @@ def parameters_in(updates: Statements, head: Statements, given: Collection[str] 
     return sorted(name for name in moved - slots if not is_gradient_name(name))
 
 
-def divided_in(updates: Statements) -> dict[str, str]:
-    """Return what each name in an update is divided by there: ``n`` of ``W -= rate * dW / n`` and ``rate * (1 / n) * dW``."""
-    found: dict[str, str] = {}
-    for each in every(updates):
-        for node in ast.walk(each) if moved_by(each) else ():
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-                found |= dict.fromkeys(names_in([each], ast.Load), ast.unparse(node.right))
-    return found
+def divided_in(updates: Statements) -> set[str]:
+    """Return the names in updates that divide: ``W -= rate * dW / n``, ``W -= rate * (1 / n) * dW``."""
+    moves = [each for each in every(updates) if moved_by(each)]
+    return names_in([each for each in moves if any(isinstance(node, ast.Div) for node in ast.walk(each))])
 
 
 def added_in(updates: Statements) -> set[str]:
     """Return the names that updates add, without a minus: what is called a gradient there is its opposite."""
-    adding = (
-        each for each in every(updates) if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add)
-    )
+    moves = (each for each in every(updates) if moved_by(each) and isinstance(each, ast.AugAssign))
+    adding = (each for each in moves if isinstance(each.op, ast.Add))
     plus = [each.value for each in adding if not any(isinstance(n, ast.USub) for n in ast.walk(each.value))]
     return names_in(list(plus))

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path as File
 from types import CodeType, FunctionType
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from handgrad.checking.interfaces.adapted_pair import adapt
 from handgrad.checking.interfaces.calling import Function
-from handgrad.checking.interfaces.implied_loss import best_fitting, implied_losses
+from handgrad.checking.interfaces.implied_loss import best_fitting, implied_losses, most_agreeing
 from handgrad.checking.interfaces.names import (
     RATES,
     Path,
@@ -61,8 +62,7 @@ from handgrad.checking.interfaces.signatures import (
 from handgrad.checking.interfaces.tensors import (
     as_floats,
     in_float64,
-    is_array,
-    is_numbers,
+    is_array_like,
     numbers_in,
     to_numpy,
 )
@@ -126,11 +126,7 @@ def is_training(function: Function) -> bool:
 
 def _global_arrays(function: Function) -> set[str]:
     """Return the module's arrays, as names that a function may move in place."""
-    return {name for name in function.__code__.co_names if _is_array(function.__globals__.get(name))}
-
-
-def _is_array(value: Any) -> bool:
-    return is_array(value) or is_numbers(value)
+    return {name for name in function.__code__.co_names if is_array_like(function.__globals__.get(name))}
 
 
 def _computes(update: ast.stmt) -> bool:
@@ -185,9 +181,29 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         names = training.run({})
     found = _floating(names, training)
     parameters = [name for name in training.parameters if name in found]
-    multiplied = names_in([each for each in every(updates) if _computes(each)], ast.Load)
-    gradients = gradients or _gradients(found, parameters, multiplied, _averaged(updates, names))
     loss = loss or _loss_name(found, [*head, *body])
+    read = partial(_read, training, title, names, found, loss)
+    if gradients:
+        return read(gradients)
+    multiplied = names_in([each for each in every(updates) if _computes(each)], ast.Load)
+    named, divided = _gradients(found, parameters, multiplied), divided_in(updates)
+    steps = {gradient: parameter for gradient, parameter in named.items() if gradient not in divided}
+    # an update that divides may average what is the gradient of a sum, or make the gradient of a mean
+    chosen = most_agreeing([partial(read, named), partial(read, steps)]) if steps != named else None
+    return chosen or read(named)
+
+
+def _read(
+    training: _Training,
+    title: str,
+    names: Mapping[str, Any],
+    found: Mapping[str, Any],
+    loss: str,
+    gradients: Mapping[str, str],
+) -> Pair:
+    """Return a training whose gradients are those by name, and of its other parameters how far they move."""
+    code, (head, body, updates) = training.code, training.parts
+    parameters = [name for name in training.parameters if name in found]
     moved = set(parameters) - set(gradients.values())
     backward = _stepping(training, gradients, moved, names)
     matched: dict[Path, Path] = {(name,): ("moved", name) for name in parameters}
@@ -200,7 +216,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
             names = training.run(given)
             return [value(names)], names
 
-        world = {name: code.names[name] for name in code.given if _is_array(code.names[name])}
+        world = {name: code.names[name] for name in code.given if is_array_like(code.names[name])}
         world |= {name: found[name] for name in parameters}
         pair = adapt(world, forward, backward, title, matched)
         return replace(pair, limits=(*pair.limits, *_other_moves(updates, gradients)))
@@ -271,7 +287,7 @@ def _training(code: _Code, title: str) -> _Training:
         return parts_of_script(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
 
     head, body, updates = parts(tree)
-    known = {*code.given, *(name for name, value in code.names.items() if _is_array(value))}
+    known = {*code.given, *(name for name, value in code.names.items() if is_array_like(value))}
     parameters = parameters_in(updates, [*head, *body], known) if is_updated else leaves(body)
     if not parameters:
         raise CheckError(
@@ -289,7 +305,7 @@ def _training(code: _Code, title: str) -> _Training:
     step = _compiled(updates, file, code.names)
     main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
     step.__dict__["statements"] = lambda tree: parts(tree)[2]
-    data = {name: value for name, value in code.names.items() if _is_array(value) or name == "self"}
+    data = {name: value for name, value in code.names.items() if is_array_like(value) or name == "self"}
     return _Training(code, statements, (head, body, updates), parameters, main, step, data)
 
 
@@ -475,21 +491,11 @@ def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> F
     return function
 
 
-def _averaged(updates: Statements, names: Mapping[str, Any]) -> set[str]:
-    """Return the names that an update divides by a number of rows: it is their average that is the gradient."""
-    found = set()
-    for name, text in divided_in(updates).items():
-        with suppress(Exception):  # what the author's expression raises outside its loop
-            found |= {name} if isinstance(eval(text, dict(names)), int | np.integer) else set()
-    return found
-
-
 def _gradients(
-    found: Mapping[str, Any], parameters: list[str], multiplied: Collection[str], averaged: Collection[str]
+    found: Mapping[str, Any], parameters: list[str], multiplied: Collection[str]
 ) -> dict[str, str]:
     """Return the parameter of each name that looks like a gradient; none by shape of what an update multiplies further."""
     named = [name for name in found if is_gradient_name(name) and not plain(name).endswith(MOVES)]
-    named = [name for name in named if name not in averaged]
     ours, theirs = ({tuple(name.split(".")): found[name] for name in names} for names in (named, parameters))
     return {
         ".".join(gradient): ".".join(parameter) for parameter, gradient in match(ours, theirs).items()
@@ -500,10 +506,10 @@ def _gradients(
 def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
     """Return the number that the first update multiplies its gradient with, or 1: a learning rate's name says most."""
     products = (node for each in updates for node in ast.walk(each) if isinstance(node, ast.BinOp))
-    scaled = [node for node in products if isinstance(node.op, ast.Mult | ast.Div)]  # lr * dW, lr / n * dW
-    factors = [
-        each for node in scaled for each in (node.left, node.right)[: 1 + isinstance(node.op, ast.Mult)]
-    ]
+    factors: list[ast.expr] = []
+    for node in products:  # lr * dW, and lr / n * dW
+        factors += [node.left, node.right] if isinstance(node.op, ast.Mult) else []
+        factors += [node.left] if isinstance(node.op, ast.Div) else []
     factors = [each.operand if isinstance(each, ast.UnaryOp) else each for each in factors]
     by_name = [name for name in map(ast.unparse, factors) if not is_gradient_name(name)]
     values = dict(_places(names))

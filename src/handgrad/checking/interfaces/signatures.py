@@ -37,11 +37,13 @@ def required(function: Callable[..., Any]) -> list[str]:
 def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
     """Return a function's syntax tree, or None where there is no source; it is not to be changed."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return _definition(code) if code is not None else None
+    return _definition(code, code.co_filename) if code is not None else None
 
 
-@lru_cache(maxsize=1000)  # to look for a file takes longer than most backwards
-def _definition(code: CodeType) -> ast.FunctionDef | None:
+@lru_cache(
+    maxsize=1000
+)  # to look for a file takes longer than most backwards; code of two files may be equal
+def _definition(code: CodeType, _file: str) -> ast.FunctionDef | None:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError):

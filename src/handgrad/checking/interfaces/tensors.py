@@ -59,12 +59,26 @@ def as_floats(value: Any) -> Any:
     return np.array(value, float).tolist() if numbers_in(value) else value
 
 
+def is_array_like(value: Any) -> bool:
+    """Whether a value is an array, or a list of numbers that is one in plain Python."""
+    return is_array(value) or is_numbers(value)
+
+
+def fill(numbers: list[Any], values: Any) -> list[Any]:
+    """Put an array's entries into a list of its shape, in place: who holds the list, or a row of it, sees them."""
+    entries = values.tolist() if type(values) is np.ndarray else values
+    for k, each in enumerate(numbers):
+        numbers[k] = fill(each, entries[k]) if type(each) is list else entries[k]
+    return numbers
+
+
 def to_numpy(value: Any) -> Any:
     """Return a tensor, or a list of numbers, as an array, and anything else as it is."""
     if isinstance(value, TorchArray):
         return value.array
-    if is_numbers(value):
-        return np.stack([to_numpy(each) for each in value])
+    if type(value) is list and is_numbers(value):
+        traces = any(not issubclass(type(each), float | int | np.number) for each in numbers_in(value))
+        return np.stack([to_numpy(each) for each in value]) if traces else np.array(value)
     if is_torch(value):
         known = value.float() if value.dtype == sys.modules["torch"].bfloat16 else value
         return known.detach().cpu().numpy()

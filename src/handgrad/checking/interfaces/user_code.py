@@ -97,6 +97,15 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
     return of_two(forward, backward, world, loss)
 
 
+def _gives_loss(function: Function, world: World) -> bool:
+    """Whether the first value that a function returns is called a loss, and is one number."""
+    if not any(map(is_loss_name, returned_names(function)[:1])):
+        return False
+    result = trial_of(function, world)
+    first = result[0] if isinstance(result, tuple) and result else result
+    return is_floating(first) and np.size(to_numpy(first)) == 1
+
+
 def _returns_arrays(forward: Function, world: World) -> bool:
     """Whether a function returns arrays, and no loss among them."""
     result = trial_of(forward, world)
@@ -188,8 +197,7 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
         raise problem
     if forward is None:
         raise CheckError(f"{type(owner).__name__} has no forward and no loss whose name is known")
-    gives_loss = any(map(is_loss_name, returned_names(forward)[:1]))
-    target = "" if gives_loss else _target_of(backward, forward, world)
+    target = "" if _gives_loss(forward, world) else _target_of(backward, forward, world)
     if not losses and (pair := _of_loss_layer(forward, backward, world, methods)):
         return pair
     aliases = alias_of(forward, backward)

@@ -11,7 +11,7 @@ import numpy as np
 
 from handgrad.checking.forward_trace import ForwardTrace, UntraceableError, trace_forward
 from handgrad.checking.forward_trace.traced_array import TracedArray
-from handgrad.checking.interfaces.tensors import to_numpy
+from handgrad.checking.interfaces.tensors import fill, to_numpy
 from handgrad.checking.intermediates.probes import Recorder, Site
 from handgrad.checking.intermediates.right_values import RightValues, factor_between
 from handgrad.checking.intermediates.suggestions import SAME, Suggestion
@@ -174,15 +174,6 @@ def _number(value: Any) -> int | None:
     array = to_numpy(value)
     if type(array) is not TracedArray:
         return None
-    if type(value) is list:
-        _fill(value, array)
+    if type(value) is list:  # what is computed from it has the array behind it
+        fill(value, array)
     return array.index()
-
-
-def _fill(numbers: list[Any], array: TracedArray) -> None:
-    """Make a list of numbers that of an array's entries, so that what is computed from them has the array behind it."""
-    for k, each in enumerate(numbers):
-        if type(each) is list:
-            _fill(each, array[k])
-        else:
-            numbers[k] = array[k]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from handgrad.checking.interfaces.tensors import is_array, is_jax, is_numbers, is_tensor, like, to_numpy
+from handgrad.checking.interfaces.tensors import fill, is_array_like, is_jax, is_tensor, like, to_numpy
 from handgrad.checking.interfaces.torch_on_numpy import TorchArray
 from handgrad.checking.live_code import recompiled
 from handgrad.checking.subject import Array
@@ -122,7 +122,9 @@ class Recorder:
             return value
         if not is_array or is_jax(value):
             return _like(new, value)
-        value[slice(None) if type(value) is list else ...] = _like(new, value)
+        if type(value) is list:
+            return fill(value, new)
+        value[...] = _like(new, value)
         return value
 
     def _changed_item(self, site: int, holder: Any, key: Any) -> None:
@@ -133,7 +135,7 @@ class Recorder:
 
 
 def _is_array(value: Any) -> bool:
-    return is_array(value) or is_numbers(value) or isinstance(value, TorchArray)
+    return is_array_like(value) or isinstance(value, TorchArray)
 
 
 def _copied(value: Any) -> Any:

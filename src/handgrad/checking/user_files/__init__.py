@@ -8,11 +8,12 @@ from handgrad.checking.user_files.candidates import (
     not_taken,
     pairs_in,
     parts_of,
+    run_by,
 )
 from handgrad.checking.user_files.examples import example_of
 from handgrad.checking.user_files.running import UserFile, run_file
 
 __all__ = [
-    "Candidate", "Example", "UserFile", "callers_first", "candidates_in", "example_of", "not_taken", "pairs_in", "parts_of",
-    "run_file",
+    "Candidate", "Example", "UserFile", "callers_first", "candidates_in", "example_of", "not_taken", "pairs_in",
+    "parts_of", "run_by", "run_file",
 ]  # fmt: skip

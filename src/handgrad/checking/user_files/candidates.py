@@ -172,18 +172,24 @@ def callers_first(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: -depth(each, len(candidates)))
 
 
-def not_taken(user_file: UserFile, candidates: list[Candidate]) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each function or method that is called a backward, and that no candidate runs."""
-    own = {n: v for n, v in user_file.names.items() if _module_of(v) == user_file.module.__name__}
+def run_by(candidates: list[Candidate], user_file: UserFile) -> set[str]:
+    """Return the names of what candidates may run of their file: their own, what they call, and what that calls."""
+    own = _own(user_file)
     left = [part for each in candidates for part in (each.forward, each.backward) if part is not None]
-    bases = {base for each in left if isinstance(each, type) for base in each.__mro__}
     run = {getattr(each, "__name__", "") for each in left}
     for each in left:  # which grows
         kind = each if isinstance(each, type | FunctionType) else type(each)
         called = {name for function in _functions_in(kind).values() for name in function.__code__.co_names}
         left += [own[name] for name in called - run if name in own]
         run |= called
-    for name, value in own.items():
+    return run
+
+
+def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each function or method that is called a backward, and that no candidate runs."""
+    run = run_by(candidates, user_file)
+    bases = {base for each in candidates for base in getattr(each.forward, "__mro__", ())}
+    for name, value in _own(user_file).items():
         taken = name in run or value in bases or has_backward(value)
         for method, function in {} if taken else _functions_in(value).items():
             if is_chain_name(method) and method not in run and not _is_abstract(function):
@@ -191,6 +197,11 @@ def not_taken(user_file: UserFile, candidates: list[Candidate]) -> Iterator[tupl
                     function.__code__.co_firstlineno,
                     f"{name}.{method}" if isinstance(value, type) else name,
                 )
+
+
+def _own(user_file: UserFile) -> dict[str, Any]:
+    """Return what a file defines itself."""
+    return {n: v for n, v in user_file.names.items() if _module_of(v) == user_file.module.__name__}
 
 
 def _functions_in(value: Any) -> dict[str, FunctionType]:

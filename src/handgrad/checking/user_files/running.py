@@ -143,10 +143,10 @@ def run_file(path: Path) -> UserFile:
     _import_libraries(tree)
     try:
         with _as_a_script(path):
-            trains, has_class = False, any(isinstance(each, ast.ClassDef) for each in tree.body)
+            trains = False
             for statement in tree.body:
                 trains = trains or has_update(statement)  # in the file itself: that is checked as a script
-                if not trains or has_class or isinstance(statement, DEFINITIONS):
+                if not trains or isinstance(statement, DEFINITIONS):
                     _run(user_file, statement)
     except BaseException:
         del sys.modules[name]
