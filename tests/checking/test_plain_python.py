@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.checking.test_published_programs import Checked, checked
 
 from handgrad import check
+from handgrad.checking.forward_trace import trace_forward
 from handgrad.checking.interfaces.names import arrays_in
 from handgrad.checking.interfaces.tensors import is_numbers
 
@@ -271,6 +273,36 @@ for epoch in range(3):
             w[j] -= rate * dw[j]
 """
 
+PROCESS = """
+import math
+
+
+class Network:
+    def __init__(self):
+        self.weights = [[0.3, -0.6, 0.2], [0.8, 0.1, -0.4]]
+        self.last = [0.7, -0.5]
+
+    def process(self, x):
+        self.h = [1 / (1 + math.exp(-sum(w * v for w, v in zip(row, x)))) for row in self.weights]
+        return sum(w * h for w, h in zip(self.last, self.h))
+
+    def train_step(self, x, expected, rate):
+        out = self.process(x)
+        delta = out - expected
+        back = [delta * w for w in self.last]
+        for k, h in enumerate(self.h):
+            self.last[k] -= rate * delta * h
+            for j, v in enumerate(x):
+                self.weights[k][j] -= rate * back[k] * h * (1 - h) * v
+
+    def train(self, rate, rows):
+        for x, t in rows:
+            self.train_step(x, t, rate)
+
+
+Network().train(0.5, [([0.1, 0.5, -0.3], 1), ([0.7, -0.2, 0.4], 0)])
+"""
+
 UNNAMED = """
 import math
 
@@ -426,6 +458,28 @@ def test_a_backward_that_is_not_judged_is_said_to_be_left_out(tmp_path: Path) ->
     assert "dsigmoid is not judged" not in done.output
     others = "\n\nclass Timer:\n    def roll_back(self):\n        return 1\n"
     assert "not judged" not in checked(tmp_path, SHARED + others).output
+
+
+def test_a_forward_of_any_name_is_the_one_that_a_training_runs_first(tmp_path: Path) -> None:
+    done = checked(tmp_path, PROCESS)
+    assert done.exit_code == 0, done.output
+    assert "program.py:Network: right" in done.output
+    wrong = checked(tmp_path, PROCESS.replace("back[k] * h * (1 - h) * v", "back[k] * h * v"))
+    assert "wrong dweights (2, 3)" in wrong.output
+    assert "right dlast" in wrong.output
+    text = PROCESS.replace("rate", "factor").replace("enumefactor", "enumerate")  # which says nothing of a step
+    assert "self.weights moves too, and was not judged" in checked(tmp_path, text).output
+
+
+def log_and_exp(given: dict[str, Any]) -> Any:
+    return math.log(given["x"]) + math.exp(given["x"])
+
+
+def test_what_math_cannot_compute_is_as_numpy_has_it() -> None:
+    """A trace that was run at other inputs raised "math domain error", and the check failed."""
+    trace = trace_forward(log_and_exp, {"x": np.float64(2.0)}, [log_and_exp])
+    assert np.isnan(trace.replay({"x": np.float64(-1.0)})[trace.output])
+    assert np.isposinf(trace.replay({"x": np.float64(1000.0)})[trace.output])
 
 
 class WithBias:

@@ -141,7 +141,12 @@ def _math_function(tracer: Tracer, function: Any, text: str) -> Any:
     name = ufunc.__name__ if isinstance(ufunc, np.ufunc) else "elementwise"
 
     def plain(*numbers: Any) -> Any:
-        return np.float64(function(*numbers))
+        try:
+            return np.float64(function(*numbers))
+        except OverflowError:  # as NumPy has it: a trace that runs at other inputs may leave the domain
+            return np.float64(np.inf)
+        except ValueError:
+            return np.float64(np.nan)
 
     plain.pyfunc = function  # type: ignore[attr-defined]
     tracer.spellings[plain] = text

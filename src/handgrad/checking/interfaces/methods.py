@@ -23,6 +23,7 @@ from handgrad.checking.interfaces.names import (
 from handgrad.checking.interfaces.scripts import is_training, makes_state
 from handgrad.checking.interfaces.signatures import (
     definition_of,
+    parameters_of,
     required,
     returned_values,
 )
@@ -113,6 +114,9 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     if backward is None:
         others = {name: each for name, each in every.items() if each not in losses}
         forward, backward = _by_attributes(others, forward)
+    if forward is None and backward in training and not is_training(backward):
+        runs = ((_run_first(each, every), each) for each in training)
+        forward, backward = next(((one, each) for one, each in runs if one is not None), (None, backward))
     if backward is not None and trains_alone(backward, forward, losses):
         return Methods(None, backward, (), every)
     return Methods(forward, backward, tuple(losses), every)
@@ -126,6 +130,18 @@ def _every_method(owner: Any) -> dict[str, Function]:
     return {
         name: getattr(owner, name) for name, _ in kinds if not name.startswith("__") or name == "__call__"
     }
+
+
+def _run_first(training: Function, methods: Mapping[str, Function]) -> Function | None:
+    """Return the method whose result a training keeps first, of what it is given: ``out = self.process(x)``."""
+    definition, given = definition_of(training), parameters_of(training)
+    for each in ast.walk(definition) if definition is not None else ():
+        match each:
+            case ast.Assign(value=ast.Call(ast.Attribute(ast.Name("self"), name), [ast.Name(x), *_])) if (
+                x in given
+            ):
+                return methods.get(name)
+    return None
 
 
 def is_chain_name(name: str) -> bool:

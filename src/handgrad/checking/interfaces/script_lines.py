@@ -19,7 +19,15 @@ from handgrad.checking.interfaces.names import (
 from handgrad.checking.subject import CheckError
 
 MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
-STEPS = {"lr", "learningrate", "learnrate", "lrate", "eta", "alpha"}  # what a gradient is multiplied with
+STEPS = {
+    "lr",
+    "learningrate",
+    "learnrate",
+    "lrate",
+    "rate",
+    "eta",
+    "alpha",
+}  # what a gradient is multiplied with
 SLOTS = ("v", "m", "velocity", "momentum", "vel", "mom")  # of an optimiser, by a parameter's name
 
 ERRORS = "__errors__"  # in a script's names: the two sides of each error of a loop
@@ -456,6 +464,13 @@ def parameters_in(updates: Statements, head: Statements, given: Collection[str] 
         name for name in moved if name[:1] in ("m", "v") and name[1:].removeprefix("_") in moved
     }  # an optimiser's
     return sorted(name for name in moved - slots if not is_gradient_name(name))
+
+
+def changed_in(updates: Statements) -> list[str]:
+    """Return the names, and the object's attributes, that statements add to or subtract from."""
+    moves = (each for each in every(updates) if isinstance(each, ast.AugAssign))
+    places = (_place(each.target) for each in moves if isinstance(each.op, ast.Add | ast.Sub))
+    return [*dict.fromkeys(places)]
 
 
 def divided_in(updates: Statements) -> set[str]:

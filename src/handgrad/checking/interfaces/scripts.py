@@ -41,6 +41,7 @@ from handgrad.checking.interfaces.script_lines import (
     Statements,
     added_in,
     after_updates,
+    changed_in,
     computing,
     divided_in,
     error_in,
@@ -219,7 +220,8 @@ def _read(
         world = {name: code.names[name] for name in code.given if is_array_like(code.names[name])}
         world |= {name: found[name] for name in parameters}
         pair = adapt(world, forward, backward, title, matched)
-        return replace(pair, limits=(*pair.limits, *_other_moves(updates, gradients)))
+        limits = (*_other_moves(updates, gradients), *_unjudged(training, found, {*parameters, *gradients}))
+        return replace(pair, limits=(*pair.limits, *limits))
 
     if loss:
         compiled = compile(loss, f"{code.file} (its loss)", "eval")
@@ -250,6 +252,16 @@ def _other_moves(updates: Statements, gradients: Mapping[str, str]) -> list[str]
     ]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return [f"the update was not judged, only its gradients: {found[0]}{more}"] if found else []
+
+
+def _unjudged(training: _Training, found: Mapping[str, Any], judged: Collection[str]) -> list[str]:
+    """Return that an update moves what forward may read, and that is not judged: its rate has an unusual name."""
+    head, body, updates = training.parts
+    read = names_in([*head, *body], ast.Load)
+    places = (each for each in changed_in(updates) if each in read or each.startswith("self."))
+    moved = [each for each in places if each in found and each not in judged]
+    moved = [each for each in moved if not is_gradient_name(each) and not is_loss_name(each)]
+    return [f"{', '.join(moved)} moves too, and was not judged"] if moved else []
 
 
 @dataclass(frozen=True)
