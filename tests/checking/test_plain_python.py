@@ -467,7 +467,9 @@ def test_a_forward_of_any_name_is_the_one_that_a_training_runs_first(tmp_path: P
     wrong = checked(tmp_path, PROCESS.replace("back[k] * h * (1 - h) * v", "back[k] * h * v"))
     assert "wrong dweights (2, 3)" in wrong.output
     assert "right dlast" in wrong.output
-    text = PROCESS.replace("rate", "factor").replace("enumefactor", "enumerate")  # which says nothing of a step
+    text = PROCESS.replace("rate", "factor").replace(
+        "enumefactor", "enumerate"
+    )  # which says nothing of a step
     assert "self.weights moves too, and was not judged" in checked(tmp_path, text).output
 
 
