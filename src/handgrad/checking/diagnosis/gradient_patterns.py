@@ -77,8 +77,8 @@ def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         yield from _whole_numbers(argument, pairs)
         yield from lost_digits(argument, evidence)
-        is_reached = evidence.trace is not None and evidence.trace.reaches(argument)
-        yield from _relations(argument, pairs, is_reached=is_reached)
+        yield from _relations(argument, pairs)
+        yield from _slope_of_a_step(argument, evidence, pairs)
         yield from _factor(evidence, argument, pairs)
         yield from _extra_terms(argument, evidence)
         yield from _left_out_of_loss(argument, evidence)
@@ -117,7 +117,7 @@ def _swapped(evidence: Evidence) -> Iterator[Diagnosis]:
             yield Diagnosis("swapped-gradients", (one, other), words, 0.1)
 
 
-def _relations(argument: str, pairs: Pairs, *, is_reached: bool) -> Iterator[Diagnosis]:
+def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
     for code, relation, words, cost in (
         ("zero-gradient", np.zeros_like, "d{0} is zero everywhere, and it should not be", 0.2),
         ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
@@ -128,8 +128,12 @@ def _relations(argument: str, pairs: Pairs, *, is_reached: bool) -> Iterator[Dia
     if words := order_of(pairs):
         words = f"d{argument} has the right numbers, {words}"
         yield Diagnosis("wrong-position", (argument,), words, MOVED)
+
+
+def _slope_of_a_step(argument: str, evidence: Evidence, pairs: Pairs) -> Iterator[Diagnosis]:
+    """Explain a gradient through what is flat; through any other forward, it is zero at these inputs only."""
     flat = all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs)
-    if flat and not is_reached:
+    if flat and not (evidence.trace is not None and evidence.trace.reaches(argument)):
         words = f"d{argument} should be zero: forward is flat, as a step is, and a slope is handed on"
         words += "; where that is meant, give what forward stands for: check(…, surrogate=…)"
         yield Diagnosis("wrong-local-derivative", (argument,), words, 0.5)
