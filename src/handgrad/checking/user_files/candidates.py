@@ -190,7 +190,8 @@ def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tupl
     run = run_by(candidates, user_file)
     bases = {base for each in candidates for base in getattr(each.forward, "__mro__", ())}
     for name, value in _own(user_file).items():
-        taken = name in run or value in bases or has_backward(value)
+        is_base = isinstance(value, type) and value in bases  # an object may have no hash
+        taken = name in run or is_base or has_backward(value)
         for method, function in {} if taken else _functions_in(value).items():
             if is_chain_name(method) and method not in run and not _is_abstract(function):
                 yield (
