@@ -404,7 +404,8 @@ def test_a_mistake_between_lists_of_lists_is_found_and_mended(
 
 
 def test_an_update_of_each_weight_is_mended_where_it_computes_its_gradient(tmp_path: Path) -> None:
-    first_wrong_and_repair(tmp_path, UNIT, "error * y * (1 - y) * inputs[i]", "error * y * inputs[i]")
+    done = first_wrong_and_repair(tmp_path, UNIT, "error * y * (1 - y) * inputs[i]", "error * y * inputs[i]")
+    assert "missing-local-derivative in dweights" in done.output
 
 
 def test_a_gradient_that_is_zero_in_a_balanced_batch_is_no_factor_of_rounding_errors(tmp_path: Path) -> None:
@@ -470,7 +471,7 @@ def test_a_forward_of_any_name_is_the_one_that_a_training_runs_first(tmp_path: P
     text = PROCESS.replace("rate", "factor").replace(
         "enumefactor", "enumerate"
     )  # which says nothing of a step
-    assert "self.weights moves too, and was not judged" in checked(tmp_path, text).output
+    assert "the update of self.weights was not judged" in checked(tmp_path, text).output
 
 
 def log_and_exp(given: dict[str, Any]) -> Any:

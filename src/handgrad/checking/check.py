@@ -368,13 +368,12 @@ def _is_flat(evidence: Evidence) -> bool:
     One that is zero at these inputs only, of a balanced batch at zeros, has a path through which it is others elsewhere.
     """
     samples, trace = list(evidence.samples()), evidence.trace
-    if trace is not None and any(map(trace.reaches, evidence.wrong)):
-        return False
-    return bool(evidence.wrong) and all(
+    is_zero = bool(evidence.wrong) and all(
         np.abs(sample.expected(name)).max(initial=0) <= FLAT * np.abs(sample.got[name]).max(initial=0)
         for sample in samples
         for name in evidence.wrong
     )
+    return is_zero and not (trace is not None and any(map(trace.reaches, evidence.wrong)))
 
 
 def _finding(

@@ -11,6 +11,7 @@ from pathlib import Path as File
 from typing import Any, NamedTuple, TypeGuard
 
 from handgrad.checking.interfaces.names import (
+    RATES,
     is_derivative_name,
     is_gradient_name,
     is_loss_name,
@@ -19,15 +20,7 @@ from handgrad.checking.interfaces.names import (
 from handgrad.checking.subject import CheckError
 
 MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
-STEPS = {
-    "lr",
-    "learningrate",
-    "learnrate",
-    "lrate",
-    "rate",
-    "eta",
-    "alpha",
-}  # what a gradient is multiplied with
+STEPS = RATES - {"step"}  # what a gradient is multiplied with: a step may be counted
 SLOTS = ("v", "m", "velocity", "momentum", "vel", "mom")  # of an optimiser, by a parameter's name
 
 ERRORS = "__errors__"  # in a script's names: the two sides of each error of a loop

@@ -261,7 +261,7 @@ def _unjudged(training: _Training, found: Mapping[str, Any], judged: Collection[
     places = (each for each in changed_in(updates) if each in read or each.startswith("self."))
     moved = [each for each in places if each in found and each not in judged]
     moved = [each for each in moved if not is_gradient_name(each) and not is_loss_name(each)]
-    return [f"{', '.join(moved)} moves too, and was not judged"] if moved else []
+    return [f"the update of {', '.join(moved)} was not judged"] if moved else []
 
 
 @dataclass(frozen=True)

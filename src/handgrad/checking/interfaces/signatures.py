@@ -40,9 +40,7 @@ def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
     return _definition(code, code.co_filename) if code is not None else None
 
 
-@lru_cache(
-    maxsize=1000
-)  # to look for a file takes longer than most backwards; code of two files may be equal
+@lru_cache(maxsize=1000)  # looking for a file takes longer than most backwards; two may have equal code
 def _definition(code: CodeType, _file: str) -> ast.FunctionDef | None:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))

@@ -73,10 +73,7 @@ class Candidate:
 def candidates_in(user_file: UserFile) -> list[Candidate]:
     """Return what a file has to check, in its order: what has no leading underscore, or holds a backward itself."""
     names = user_file.names
-    own = {
-        name: value for name, value in names.items()
-        if _module_of(value) == user_file.module.__name__ and (not name.startswith("_") or has_backward(value))
-    }  # fmt: skip
+    own = {n: v for n, v in _own(user_file).items() if not n.startswith("_") or has_backward(v)}
     made = {name: cls for name, value in own.items() if (cls := _class_of_closures(value)) is not None}
     own = {name: value for name, value in own.items() if _maker_of(value) not in made} | made
     found = list(_with_backward(own))
