@@ -528,6 +528,22 @@ def test_what_waits_for_the_processor_has_not_run_long():
             subject.run_forward(subject.inputs)
 
 
+def test_a_pause_of_the_machine_does_not_end_the_naming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a virtual machine stands still: of what lies between two calls, a few seconds count."""
+    subject, passed = Subject.of(np.sin, lambda g, x: {"x": g}, {"x": X}), [0.0]
+    for clock in ("thread_time", "monotonic"):
+        monkeypatch.setattr(time, clock, lambda: passed[0])
+    with within(20):
+        for pause in (1000.0, 6.0, 4.0):  # 5 + 5 + 4 seconds
+            passed[0] += pause
+            subject.run_forward(subject.inputs)
+        passed[0] += 7.0
+        subject.run_forward(subject.inputs)
+        passed[0] += 2.0
+        with pytest.raises(DeadlineError):
+            subject.run_forward(subject.inputs)
+
+
 def test_a_candidate_that_checks_is_refused():
     with Guard().search(), pytest.raises(CheckError, match="while it looks for"):
         check(np.sin, lambda g, x: {"x": g * np.cos(x)}, {"x": X})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import random
 import sys
 import time
@@ -33,23 +32,42 @@ AGAIN = 1e-5  # of the largest output: sums in float32, in the order of whicheve
 WAITING = (
     4  # times as long as the processor's time `within` lasts at the most, where other programs take turns
 )
-
-_DEADLINE: ContextVar[tuple[float, float]] = ContextVar("deadline", default=(math.inf, math.inf))
-"""In the thread's processor time, and on the clock."""
+LONGEST_CALL = 5.0  # seconds that count between two calls: where there are more, the machine stood still
 
 
 class DeadlineError(BaseException):
     """The time of `within` is over; no ordinary exception, so that none is made of it."""
 
 
+@dataclass
+class _Time:
+    """Seconds that are left, of the thread's processor time and on the clock."""
+
+    working: float
+    waiting: float
+    seen: tuple[float, float] = field(default_factory=lambda: (time.thread_time(), time.monotonic()))
+
+    def spend(self) -> None:
+        """Count what has passed since the last call; DeadlineError when nothing is left."""
+        worked, waited = self.seen
+        self.seen = time.thread_time(), time.monotonic()
+        self.working -= min(self.seen[0] - worked, LONGEST_CALL)
+        self.waiting -= min(self.seen[1] - waited, LONGEST_CALL)
+        if min(self.working, self.waiting) < 0:
+            raise DeadlineError
+
+
+_LEFT: ContextVar[_Time | None] = ContextVar("time left", default=None)
+
+
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Raise DeadlineError where one of the user's functions would be called after so many seconds of the processor."""
-    token = _DEADLINE.set((time.thread_time() + seconds, time.monotonic() + WAITING * seconds))
+    token = _LEFT.set(_Time(seconds, WAITING * seconds))
     try:
         yield
     finally:
-        _DEADLINE.reset(token)
+        _LEFT.reset(token)
 
 
 class CheckError(HandgradError):
@@ -174,9 +192,8 @@ class Subject:
         return self._by_name(self._call(self.backward, "backward", (first,), given))
 
     def _call(self, function: Callable[..., Any], role: str, first: tuple[Any, ...], inputs: Inputs) -> Any:
-        working, waiting = _DEADLINE.get()
-        if time.thread_time() > working or time.monotonic() > waiting:
-            raise DeadlineError
+        if (left := _LEFT.get()) is not None:
+            left.spend()
         try:
             with np.errstate(all="ignore"):
                 return function(*first, *inputs.values()) if self.positional else function(*first, **inputs)
