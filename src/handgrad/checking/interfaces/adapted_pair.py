@@ -30,7 +30,7 @@ from handgrad.checking.interfaces.names import (
     show_path,
 )
 from handgrad.checking.interfaces.own_objects import Pair
-from handgrad.checking.interfaces.tensors import fill, in_float64, is_array, is_tensor, like, to_numpy
+from handgrad.checking.interfaces.tensors import fill, in_float64, is_array_like, is_tensor, like, to_numpy
 from handgrad.checking.subject import CheckError, seeded
 
 Run = tuple[list[Any], Any]
@@ -61,6 +61,7 @@ def adapt(
     if matched is None:
         found = runs.at_example()
         matched = _matched(world, found, lambda path: _depends_on(runs.forward, world, path))
+        matched |= _moved_elsewhere(runs, matched)
         matched = _without_data(matched) if of_loss else matched
         if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
             inside = _Runs(world, run_forward, run_inside)
@@ -126,7 +127,7 @@ def _in_place_of(old: Any, new: Any) -> Any:
 def _pair_of(runs: _Runs, name: str, matched: Mapping[Path, Path]) -> Pair:
     """Return what runs in a world as two functions of those of its arrays that have a gradient, and of its data."""
     world = runs.world
-    data = [(each,) for each, value in world.items() if is_array(value) or is_list_of_indices(value)]
+    data = [(each,) for each, value in world.items() if is_array_like(value) or is_list_of_indices(value)]
     paths = {show_path(path): path for path in (*matched, *data)}
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
@@ -230,6 +231,29 @@ def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dic
     return matched | {path: ("moved", *path) for path in free_moved if is_read(path)}
 
 
+def _moved_elsewhere(runs: _Runs, matched: Mapping[Path, Path]) -> dict[Path, Path]:
+    """Return what a step moves where data of zeros, as the first row of XOR, are other numbers, and not as they are."""
+    world, generator = dict(runs.world), np.random.default_rng(0)
+    top = {
+        path[0]: value for path, value in arrays_in(world).items() if len(path) == 1 and path not in matched
+    }
+    zeros = {name: value for name, value in top.items() if not np.any(to_numpy(value))}
+    if not zeros or "moved" not in {kind for kind, *_ in matched.values()}:
+        return {}
+    world |= {
+        name: _in_place_of(old, generator.uniform(0.5, 1.5, np.shape(old))) for name, old in zeros.items()
+    }
+    other = _Runs(world, runs.run_forward, runs.run_backward)
+    with suppress(Exception):  # whatever the author's code raises: it may need the zeros
+        every = _matched(world, other.at_example(), lambda path: _depends_on(other.forward, world, path))
+        return {
+            path: gradient
+            for path, gradient in every.items()
+            if path not in matched and gradient[0] == "moved"
+        }
+    return {}
+
+
 def _without_data(matched: dict[Path, Path]) -> dict[Path, Path]:
     """Drop data with a gradient by shape, beside parameters with theirs by name: courses put 1/m in the others only."""
     named = {path for path, gradient in matched.items() if bare_name(path) in names_of_array(gradient[1:])}
@@ -313,7 +337,8 @@ def _in_shape(gradient: Any, array: Any) -> Any:
 
 def rate_of(world: World) -> float:
     """Return the learning rate of the world or its object, or 1."""
-    known = {**world, **getattr(world.get("self"), "__dict__", {})}
+    owner = world.get("self")
+    known = {**world, **vars(type(owner)), **getattr(owner, "__dict__", {})}
     rates = (v for name, v in known.items() if plain(name) in RATES and isinstance(v, float | int))
     return float(next(rates, 1.0))
 

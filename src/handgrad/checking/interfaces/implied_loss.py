@@ -84,6 +84,7 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
         (count, every), (exactly, _) = agreeing(pair), agreeing(pair, EXACTLY)
         # where as many agree with a sum as with an average, to forget the average is the more common
         averaged = count == most > 0 and exactly == exact and " / rows" in formula
+        averaged = averaged and best is not None and not np.isclose(_value(pair), _value(best[1]))
         if (count, exactly) > (most, exact) or averaged:
             best, most, exact = (formula, pair), count, exactly
         if exactly == every:
@@ -93,7 +94,9 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
     if most == 0:  # all may have the wrong sign, or a factor
         best = max(every_pair, key=lambda each: _proportional(each[1]))
         found = _slopes(best[1], np.random.default_rng(1)).values()
-        weighted = _proportional(best[1]) == len(found) and all(slope * given > 0 for slope, given in found)
+        ratios = [given / slope for slope, given in found if slope]
+        weighted = _proportional(best[1]) == len(ratios) == len(found) and min(ratios) > 0
+        weighted = weighted and np.allclose(ratios, ratios[:1], rtol=AGREES, atol=0)
         if weighted or not any(slope for slope, _ in found):
             raise CheckError(
                 "no loss was found, and these steps are of none that is known",
@@ -102,6 +105,12 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
             )
     formula, pair = best
     return replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
+
+
+def _value(pair: Pair) -> Any:
+    """Return a pair's loss at its inputs."""
+    assert isinstance(pair.inputs, Mapping)
+    return pair.forward(**pair.inputs)
 
 
 def _proportional(pair: Pair) -> int:

@@ -7,7 +7,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from handgrad.checking.interfaces.names import (
     is_upstream_name,
     names_of_array,
     plain,
+    words_of,
 )
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.signatures import (
@@ -46,12 +47,20 @@ from handgrad.checking.interfaces.signatures import (
     parameters_of,
     required,
     returned_names,
+    returned_values,
     roles_of,
 )
 from handgrad.checking.interfaces.tensors import is_array, is_numbers, to_numpy
 from handgrad.checking.subject import CheckError
 
 RATE = 0.01  # where an update takes a learning rate
+UPDATES = {
+    "update",
+    "adjust",
+    "step",
+    "descent",
+    "sgd",
+}  # words of the names of functions that move parameters
 
 
 def of_two(
@@ -300,6 +309,44 @@ class GradientDescent:
             return parameters[0] + step
         parameters[0] += step
         return parameters[0]
+
+
+def update_after(backward: Function, beside: Mapping[str, Any]) -> Function | None:
+    """Return the only function beside a backward that is called an update and takes first what it takes, or None.
+
+    A backward that returns nothing may leave what is not yet a gradient: the delta of each neuron. Of methods, the object is
+    what they both take.
+    """
+    if returned_values(backward):
+        return None
+    own = (value for value in beside.values() if getattr(value, "__module__", "") == backward.__module__)
+    fitting = [
+        each
+        for each in own
+        if isinstance(each, FunctionType | MethodType) and UPDATES & {*words_of(each.__name__)}
+        if _first(each) == _first(backward)
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _first(function: Function) -> str:
+    return "self" if isinstance(function, MethodType) else next(iter(parameters_of(function)), "")
+
+
+def followed_by(backward: Function, update: Function) -> Function:
+    """Return a function that runs a backward and then an update, with the parameters of both, and returns nothing."""
+    owner = ["self"] * isinstance(backward, MethodType)
+    taken = [[*parameters_of(each)] for each in (backward, update)]
+    calls = [
+        f"{'.'.join([*owner, each.__name__])}({', '.join(names)})"
+        for each, names in zip((backward, update), taken, strict=True)
+    ]
+    parameters = dict.fromkeys([*owner, *taken[0], *taken[1]])
+    both: Function = eval(
+        f"lambda {', '.join(parameters)}: [{', '.join(calls)}].clear()", backward.__globals__
+    )
+    both.__name__ = backward.__name__
+    return both
 
 
 def times(upstream: Any, gradients: Found) -> Found:

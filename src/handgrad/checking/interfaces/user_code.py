@@ -34,7 +34,7 @@ from handgrad.checking.interfaces.implied_loss import (
     most_agreeing,
     taking_output,
 )
-from handgrad.checking.interfaces.methods import methods_of, trains_alone
+from handgrad.checking.interfaces.methods import is_chain_name, methods_of, trains_alone
 from handgrad.checking.interfaces.names import (
     DERIVATIVES,
     RATES,
@@ -60,7 +60,7 @@ from handgrad.checking.interfaces.signatures import (
     roles_of,
 )
 from handgrad.checking.interfaces.tensors import like, to_numpy
-from handgrad.checking.interfaces.two_functions import as_taken, of_two, times
+from handgrad.checking.interfaces.two_functions import as_taken, followed_by, of_two, times, update_after
 from handgrad.checking.subject import CheckError
 
 FLAGS = (*DERIVATIVES, "derive", "diff", "dx")
@@ -90,6 +90,16 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
     world |= globals_of(forward, backward)
+    try:
+        return _of_functions(forward, backward, world)
+    except CheckError:
+        if (update := update_after(backward, backward.__globals__)) is None:
+            raise
+    return _of_functions(forward, followed_by(backward, update), world)
+
+
+def _of_functions(forward: Function, backward: Function, world: World) -> Pair:
+    """Return a function and its backward, with the loss that it starts from where it takes no upstream gradient."""
     loss = _loss_between(forward, backward, world)
     target = _target_of(backward, forward, world) if loss is None else ""
     if target and (MODULE in world or _returns_arrays(forward, world)):
@@ -176,6 +186,23 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
         )
     called = [method for method in known if method.__name__ == chosen]
     world = {**named(_taking(inputs, [*called, *known]), inputs), "self": owner}
+    try:
+        return _of_methods(forward, backward, losses, methods, world)
+    except CheckError:
+        if backward is None or (update := update_after(backward, methods)) is None:
+            raise
+    return _of_methods(forward, followed_by(backward, update), losses, methods, world)
+
+
+def _of_methods(
+    forward: Function | None,
+    backward: Function | None,
+    losses: list[Function],
+    methods: Mapping[str, Function],
+    world: World,
+) -> Pair:
+    """Return an object's methods as a pair: what trains alone, a loss with its gradients, or a forward and its backward."""
+    owner = type(world["self"]).__name__
     if backward is not None and trains_alone(backward, forward, losses):
         return adapt_training(backward, world)
     if backward is None or backward in losses:
@@ -196,7 +223,7 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
                 return implied
         raise problem
     if forward is None:
-        raise CheckError(f"{type(owner).__name__} has no forward and no loss whose name is known")
+        raise CheckError(f"{owner} has no forward and no loss whose name is known")
     target = "" if _gives_loss(forward, world) else _target_of(backward, forward, world)
     if not losses and (pair := _of_loss_layer(forward, backward, world, methods)):
         return pair
@@ -204,7 +231,7 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     world |= {ALIASES: aliases} if aliases and set(aliases.values()) <= set(world) else {}
     if losses:
         return of_two(forward, backward, world)
-    held = "" if target or not _returns_arrays(forward, world) else _held_target(owner, backward)
+    held = "" if target or not _returns_arrays(forward, world) else _held_target(world["self"], backward)
     implied = None
     if target or held:
         implied = _of_implied_loss(forward, backward, world, target or held, held=bool(held))
@@ -367,7 +394,8 @@ def _loss_between(forward: Function, backward: Function, world: World) -> Functi
     losses = [
         value for name, value in getattr(forward, "__globals__", {}).items()
         if isinstance(value, FunctionType) and value.__module__ == forward.__module__
-        and is_loss_name(name) and not is_derivative_name(name) and value not in (forward, backward)
+        and is_loss_name(name) and not is_derivative_name(name) and not is_chain_name(name)
+        and value not in (forward, backward)
     ]  # fmt: skip
     unknown = {each: [name for name in required(each) if name not in {*names, *world}] for each in losses}
     exact = [each for each in losses if not unknown[each]]

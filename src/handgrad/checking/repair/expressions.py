@@ -262,7 +262,10 @@ def _scope(source: ModuleSource, observed: Observed, node: ast.AST) -> dict[str,
             for each in ast.walk(around)
             if isinstance(each, ast.Name) and each.id in own and id(each) in observed.values
         }
-        observed.scopes[id(around)] = _scope(source, observed, around) | seen
+        inside = {
+            text: part for name, value in seen.items() for text, part in _parts_of(name, value, DEEPEST, {})
+        }
+        observed.scopes[id(around)] = _scope(source, observed, around) | seen | inside
     return observed.scopes.get(id(around), {})
 
 

@@ -141,10 +141,18 @@ def _is_one_by_chance(source: ModuleSource, observed: Observed, edit: Edit) -> b
 
 
 def _is_own_index(source: ModuleSource, edit: Edit) -> bool:
-    """Whether a number in an index becomes what forward has in none: ``x[t - 5]`` is ``x[t]`` of five."""
+    """Whether a number in an index becomes what forward has in none: ``x[t - 5]`` is ``x[t]`` of five.
+
+    The variable of a loop around it may be an index by itself: ``w[j]`` for ``w[0]``.
+    """
     new = edit.new
     if not isinstance(edit.old, ast.Constant) or not isinstance(new, ast.Name | ast.Constant | ast.UnaryOp):
         return False
+    if isinstance(new, ast.Name) and isinstance(source.parents[id(edit.old)][0], ast.Subscript):
+        around: ast.AST = edit.old
+        while isinstance(around := source.parents[id(around)][0], ast.expr | ast.stmt):
+            if isinstance(around, ast.For) and new.id in _names_of(around.target):
+                return False
     node: ast.AST = edit.old
     while isinstance(node, ast.expr) and number_of(new) not in (0, 1):
         inside, node = node, source.parents[id(node)][0]

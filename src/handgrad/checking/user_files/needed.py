@@ -27,6 +27,7 @@ from handgrad.checking.interfaces.signatures import (
     returned_names,
 )
 from handgrad.checking.interfaces.torch_functions import torch_class
+from handgrad.checking.interfaces.two_functions import update_after
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED, Parameter
 
@@ -52,7 +53,9 @@ def functions_of(candidate: Candidate) -> list[Callable[..., Any]]:
     if has_backward(candidate.forward):
         return [written_forward(candidate.forward)]
     if not candidate.has_methods:
-        return [each for each in (candidate.forward, candidate.backward) if each is not None]
+        backward = candidate.backward
+        update = update_after(backward, backward.__globals__) if backward else None
+        return [each for each in (candidate.forward, backward, update) if each is not None]
     methods = methods_of(candidate.forward)
     if methods.backward in methods.losses:
         return [methods.backward]
