@@ -335,6 +335,45 @@ net.update([1.0, 2.0])
 net.backPropagate(1.0, 0.5)
 """
 
+RESIDUAL = """
+class Unit:
+    def __init__(self):
+        self.w = [0.3, -0.2]
+
+    def error(self, x, y):
+        return sum(w * v for w, v in zip(self.w, x)) - y
+
+    def train(self, x, y, lr):
+        e = self.error(x, y)
+        for k, v in enumerate(x):
+            self.w[k] -= lr * e * v
+
+
+unit = Unit()
+for x, y in (([1.0, 2.0], 3.0), ([0.5, -1.0], 0.2)):
+    unit.train(x, y, 0.1)
+"""
+
+RESIDUALS = """
+import numpy as np
+
+
+class Net:
+    def __init__(self):
+        self.w = np.array([0.3, -0.2, 0.5])
+
+    def forward(self, x, y):
+        return x @ self.w - y
+
+    def train(self, x, y, lr=0.1):
+        e = self.forward(x, y)
+        self.w -= lr * x.T @ e / len(x)
+
+
+rng = np.random.default_rng(1)
+Net().train(rng.normal(size=(6, 3)), rng.normal(size=6))
+"""
+
 
 @pytest.mark.parametrize(
     ("value", "expected"),
@@ -512,3 +551,35 @@ def test_lists_stay_lists() -> None:
     layer.factor = 2.0
     report = check(layer, inputs={"x": [0.4, -0.6]})
     assert [each.name for each in report.arguments if each.verdict != "right"] == ["W"]
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "loss", "evidence"),
+    [
+        (
+            RESIDUAL,
+            "lr * e * v",
+            "lr * e * e * v",
+            "0.5 * sum(output**2)",
+            "the derivative of the loss is taken at what it",
+        ),
+        (
+            RESIDUALS,
+            "w -= lr",
+            "w += lr",
+            "0.5 * sum(output**2) / rows",
+            "the right one with the opposite sign",
+        ),
+    ],
+)
+def test_what_a_forward_subtracts_its_target_from_is_an_error(
+    tmp_path: Path, text: str, old: str, new: str, loss: str, evidence: str
+) -> None:
+    """It was a loss by its name, or the target was subtracted once more: right programs were wrong."""
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert f"no loss was found: taken to be {loss} -" in done.output
+    wrong = checked(tmp_path, text.replace(old, new))
+    assert wrong.exit_code == 1
+    assert evidence in wrong.output
+    assert "repair proved on fresh inputs" in wrong.output

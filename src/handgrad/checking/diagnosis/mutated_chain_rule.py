@@ -182,6 +182,8 @@ def named_value(trace: ForwardTrace, index: int) -> str:
 def quoted_line(trace: ForwardTrace, operation: Operation) -> str:
     """Return the line of forward that an operation belongs to, for a sentence."""
     source = trace.source(operation)
+    if not operation.place[1]:
+        return "the loss"  # which has no line: it was assumed
     return f"`{source}` (line {operation.place[1]})" if source else f"line {operation.place[1]}"
 
 

@@ -27,6 +27,7 @@ def _binary_cross_entropy(p: Any, t: Any) -> Any:
     return -np.sum(t * np.log(p) + (1 - t) * np.log(1 - p))
 
 
+SQUARE = "(output - target)**2"
 SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "0.5 * sum((output - target)**2)": lambda p, t: 0.5 * np.sum((p - t) ** 2),
     "sum((output - target)**2)": lambda p, t: np.sum((p - t) ** 2),
@@ -48,6 +49,18 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     for formula, total in SUMS.items():
         for text, divisor in DIVISORS.items():
             yield formula + text, taking_output(_loss(total, divisor, target), target)
+
+
+def losses_of_residual() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield losses of a prediction from which a target is subtracted already, with their formulas."""
+    for formula, total in SUMS.items():
+        for text, divisor in DIVISORS.items() if SQUARE in formula else ():
+
+            def loss(total: Any = total, divisor: Any = divisor, **values: Any) -> Any:
+                output = np.atleast_1d(to_numpy(values[OUTPUT]))
+                return total(output, 0) / divisor(output)
+
+            yield formula.replace(SQUARE, "output**2") + text, taking_output(loss)
 
 
 def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:

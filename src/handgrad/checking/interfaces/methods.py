@@ -26,6 +26,7 @@ from handgrad.checking.interfaces.signatures import (
     parameters_of,
     required,
     returned_values,
+    returns_residual,
 )
 
 Function = Callable[..., Any]
@@ -97,7 +98,7 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     is_forward = plain(chosen) in FORWARDS
     losses = [
         each for name, each in every.items()
-        if (is_loss_name(name) and not is_derivative_name(name))
+        if (is_loss_name(name) and not is_derivative_name(name) and not returns_residual(each))
         or (plain(name) not in BACKWARDS and returns_loss_and_gradients(each))
     ]  # fmt: skip
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)

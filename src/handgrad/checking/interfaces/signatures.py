@@ -10,7 +10,14 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, Literal, NamedTuple
 
-from handgrad.checking.interfaces.names import OPTIMISERS, RATES, SAVED, is_upstream_name, plain
+from handgrad.checking.interfaces.names import (
+    OPTIMISERS,
+    RATES,
+    SAVED,
+    is_target,
+    is_upstream_name,
+    plain,
+)
 
 
 class Role(NamedTuple):
@@ -84,6 +91,15 @@ def returned_values(function: Callable[..., Any]) -> list[ast.expr]:
     return [
         each for value in returned for each in _parts(value, definition, ast.List if lists else ast.Tuple)
     ]
+
+
+def returns_residual(function: Callable[..., Any]) -> bool:
+    """Whether a function returns the difference of something and a target that it takes: ``return x @ w - y``."""
+    match returned_values(function):
+        case [ast.BinOp(left, ast.Sub(), right)]:
+            sides = {ast.unparse(left), ast.unparse(right)}
+            return any(is_target((each,)) for each in sides & parameters_of(function).keys())
+    return False
 
 
 def inner_names(function: Callable[..., Any]) -> dict[int, list[str]]:

@@ -31,6 +31,7 @@ from handgrad.checking.interfaces.implied_loss import (
     agreeing,
     best_fitting,
     implied_losses,
+    losses_of_residual,
     most_agreeing,
     taking_output,
 )
@@ -57,6 +58,7 @@ from handgrad.checking.interfaces.signatures import (
     parameters_of,
     required,
     returned_names,
+    returns_residual,
     roles_of,
 )
 from handgrad.checking.interfaces.tensors import like, to_numpy
@@ -102,7 +104,7 @@ def _of_functions(forward: Function, backward: Function, world: World) -> Pair:
     """Return a function and its backward, with the loss that it starts from where it takes no upstream gradient."""
     loss = _loss_between(forward, backward, world)
     target = _target_of(backward, forward, world) if loss is None else ""
-    if target and (MODULE in world or _returns_arrays(forward, world)):
+    if target and (MODULE in world or _returns_arrays(forward, world) or returns_residual(forward)):
         return _of_implied_loss(forward, backward, world, target)
     return of_two(forward, backward, world, loss)
 
@@ -343,7 +345,11 @@ def _of_implied_loss(
         )
 
     def pairs() -> Iterator[tuple[str, Pair]]:
-        for formula, loss in (*_losses_beside(backward, target), *implied_losses(target)):
+        subtracted = losses_of_residual() if target in parameters_of(forward) else ()
+        others = (
+            () if returns_residual(forward) else (*_losses_beside(backward, target), *implied_losses(target))
+        )
+        for formula, loss in (*others, *subtracted):
             try:
                 yield formula, of_two(forward, backward, world, of_attribute(loss) if held else loss)
             except CheckError as error:
