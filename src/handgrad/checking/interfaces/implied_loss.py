@@ -105,7 +105,7 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
     if best is None:
         raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
     if most == 0:  # all may have the wrong sign, or a factor
-        best = max(every_pair, key=lambda each: _proportional(each[1]))
+        best = max(every_pair, key=lambda each: (_proportional(each[1]), _opposite(each[1])))
         found = _slopes(best[1], np.random.default_rng(1)).values()
         ratios = [given / slope for slope, given in found if slope]
         weighted = _proportional(best[1]) == len(ratios) == len(found) and min(ratios) > 0
@@ -133,6 +133,12 @@ def _proportional(pair: Pair) -> int:
         bool(np.isclose(one[name][0] * other[name][1], one[name][1] * other[name][0], rtol=AGREES, atol=0))
         for name in one
     )
+
+
+def _opposite(pair: Pair) -> int:
+    """Return how many of a pair's gradients are the slopes with the opposite sign, as if all were right but for that."""
+    found = _slopes(pair, np.random.default_rng(1)).values()
+    return sum(bool(np.isclose(given, -slope, rtol=AGREES, atol=0)) for slope, given in found)
 
 
 def most_agreeing(readings: Iterable[Callable[[], Pair]]) -> Pair | None:
