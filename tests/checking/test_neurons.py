@@ -131,14 +131,17 @@ def test_deltas_in_dictionaries_are_judged_by_the_step_after_them(tmp_path: Path
 
 
 def test_deltas_in_objects_are_judged_by_the_step_after_them(tmp_path: Path) -> None:
-    """The first row of XOR has zeros alone, and moves none of the first weights: they are judged, and what that proves."""
+    """The first row of XOR has zeros alone, and moves none of the first weights: another is taken, if there is one."""
     done = checked(tmp_path, OBJECTS)
     assert done.exit_code == 0, done.output
     assert "right dlayers[0][0].weights (2,)" in done.output
-    assert (
-        "dlayers[0][0].weights is zero everywhere: a backward that cuts its path would pass too"
-        in done.output
-    )
+    zeros = "dlayers[0][0].weights is zero everywhere: a backward that cuts its path would pass too"
+    assert zeros not in done.output
+    rows = ", ([0, 1], [1]), ([1, 0], [1]), ([1, 1], [0]))"
+    assert OBJECTS.count(rows) == 1
+    only = checked(tmp_path, OBJECTS.replace(rows, ",)"))
+    assert only.exit_code == 0, only.output
+    assert zeros in only.output
 
 
 @pytest.mark.parametrize(("text", "old", "new", "code"), MISTAKES)

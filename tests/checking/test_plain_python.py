@@ -583,3 +583,95 @@ def test_what_a_forward_subtracts_its_target_from_is_an_error(
     assert wrong.exit_code == 1
     assert evidence in wrong.output
     assert "repair proved on fresh inputs" in wrong.output
+
+
+COMPREHENSIONS = """
+import math
+
+X = [[0.1, 0.9], [0.7, 0.4], [0.6, 0.8]]
+T = [[0, 1], [1, 0], [1, 1]]
+W1 = [[0.3, -0.5], [0.8, 0.2], [-0.6, 0.4]]
+W2 = [[0.7, -0.3, 0.5], [0.1, 0.2, -0.4]]
+lr = 0.5
+for epoch in range(3):
+    for x, t in zip(X, T):
+        h = [math.tanh(sum(w * v for w, v in zip(row, x))) for row in W1]
+        out = [sum(w * v for w, v in zip(row, h)) for row in W2]
+        d_out = [o - each for o, each in zip(out, t)]
+        d_h = [sum(d_out[k] * W2[k][j] for k in range(2)) * (1 - h[j] ** 2) for j in range(3)]
+        for k in range(2):
+            for j in range(3):
+                W2[k][j] -= lr * d_out[k] * h[j]
+        for j in range(3):
+            for i in range(2):
+                W1[j][i] -= lr * d_h[j] * x[i]
+"""
+
+XOR = """
+import math
+
+data = [([0, 0], [0]), ([0, 1], [1]), ([1, 0], [1]), ([1, 1], [0])]
+w_hidden = [[0.3, -0.5, 0.1], [0.8, 0.2, -0.4]]
+w_out = [0.7, -0.3, 0.5]
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def feed_forward(x):
+    hidden = [sigmoid(sum(w * v for w, v in zip(row, x + [1]))) for row in w_hidden]
+    output = sigmoid(sum(w * v for w, v in zip(w_out, hidden + [1])))
+    return hidden, output
+
+
+def backprop(x, target, lr=0.5):
+    hidden, output = feed_forward(x)
+    delta = (output - target[0]) * output * (1 - output)
+    deltas = [h * (1 - h) * delta * w_out[i] for i, h in enumerate(hidden)]
+    for i, h in enumerate(hidden + [1]):
+        w_out[i] -= lr * delta * h
+    for i, row in enumerate(w_hidden):
+        for j, v in enumerate(x + [1]):
+            row[j] -= lr * deltas[i] * v
+
+
+for epoch in range(3):
+    for x, target in data:
+        backprop(x, target)
+"""
+
+
+@pytest.mark.parametrize("error", ["o - each for o, each in zip(out, t)", "out[k] - t[k] for k in range(2)"])
+def test_an_error_within_a_comprehension_is_one_of_whole_lists(tmp_path: Path, error: str) -> None:
+    old = "o - each for o, each in zip(out, t)"
+    done = checked(tmp_path, COMPREHENSIONS.replace(old, error))
+    assert done.exit_code == 0, done.output
+    assert "taken to be 0.5 * sum((output - target)**2), of output out, target t" in done.output
+    assert checked(tmp_path, COMPREHENSIONS.replace(" * (1 - h[j] ** 2)", "")).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("output - target[0]", "output + target[0]", "wrong-sign in dw_hidden, and dw_out with it"),
+        ("h * (1 - h) * delta", "h * delta", "missing-local-derivative in dw_hidden"),
+        ("w_out[i] for", "w_out[0] for", "wrong-evaluation-point in dw_hidden"),
+    ],
+)
+def test_lists_of_the_module_that_a_backward_moves_are_parameters(
+    tmp_path: Path, old: str, new: str, code: str
+) -> None:
+    """Nothing of a function that returned nothing was a gradient but its learning rate.
+
+    A row and a target of zeros, which hide the first mistake here, are passed over.
+    """
+    done = checked(tmp_path, XOR)
+    assert done.exit_code == 0, done.output
+    assert "right dw_hidden (2, 3)" in done.output
+    assert "right dw_out (3,)" in done.output
+    assert XOR.count(old) == 1
+    wrong = checked(tmp_path, XOR.replace(old, new), "--fix", "--yes")
+    assert wrong.exit_code == 0, wrong.output
+    assert code in wrong.output
+    assert (tmp_path / "program.py").read_text() == XOR

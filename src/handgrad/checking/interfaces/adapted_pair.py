@@ -219,7 +219,7 @@ def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dic
         for path, array in every.items()
         if not is_gradient(path, every) and plain(path[-1]) not in LEARNING_RATES
     }
-    rooms = every.keys() - arrays.keys()  # for gradients; what forward itself saved is none
+    rooms = {path for path in every if is_gradient(path, every)}  # what forward itself saved is none
     matched: dict[Path, Path] = {}
     for kind in ("returned", "new", "kept"):
         paths = [path[1:] for path in found if path[0] == kind and (kind != "kept" or path[1:] in rooms)]

@@ -91,8 +91,8 @@ def globals_of(
 ) -> dict[str, Any]:
     """Return the global variables that are parameters of two functions, as a world has them, with all that they set.
 
-    A parameter is an array that forward reads, and that backward sets, or whose gradient it has by name; or is of one of the
-    ``shapes``.
+    A parameter is an array that forward reads, and that backward sets, or reads and returns nothing, or whose gradient it has
+    by name; or is of one of the ``shapes``.
     """
     read, written = _global_names(forward), _global_names(backward)
     values = getattr(forward, "__globals__", {})
@@ -101,10 +101,11 @@ def globals_of(
     floating = {
         name: values[name] for name in read if arrays_in(values.get(name)) and not callable(values[name])
     }
+    in_place = {*written} if not returned_values(backward) else set()  # an array that it reads may be moved
     found = {
         name: value for name, value in floating.items()
         if name not in parameters_of(forward) and not isinstance(value, float)
-        and (name in stored or (is_array(value) and value.shape in shapes)
+        and (name in stored or name in in_place or (is_array(value) and value.shape in shapes)
              or any(is_gradient((other,), {(other,): 0, (name,): value}) for other in variables - {name}))
     }  # fmt: skip
     return {**found, MODULE: [*dict.fromkeys([*found, *stored])]} if found else {}

@@ -191,11 +191,13 @@ def error_in(statements: Statements, moved: Collection[str]) -> Error | None:
     for statement in every(statements):
         parts = [statement.iter] if isinstance(statement, ast.For) else [statement]
         simple = not isinstance(statement, ast.While | ast.If | ast.With)
-        for node in (node for part in parts * simple for node in ast.walk(part)):
+        own_step = ast.dump(_own_step(statement) or ast.Pass())
+        whole = (_OfLists().visit(copy.deepcopy(part)) for part in parts * simple)
+        for node in (node for part in whole for node in ast.walk(part)):
             match node:
-                case ast.BinOp(left, ast.Sub(), right) if not isinstance(
-                    left, ast.Constant
-                ) and node is not _own_step(statement):
+                case ast.BinOp(left, ast.Sub(), right) if (
+                    not isinstance(left, ast.Constant) and ast.dump(node) != own_step
+                ):
                     one, other = depends(left), depends(right)
                     if one != other and names_in([left]) and names_in([right]):
                         sides = ast.unparse(left), ast.unparse(right)
@@ -208,6 +210,40 @@ def error_in(statements: Statements, moved: Collection[str]) -> Error | None:
             for name in names_in(list(targets), ast.Store):
                 made[name] = made.get(name, set()) | reads
     return None
+
+
+class _OfLists(ast.NodeTransformer):
+    """Writes comprehensions as what they do to whole lists: ``out - t`` of ``[o - each for o, each in zip(out, t)]``."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, ast.expr] = {}  # by the name of an entry
+        self.indices: set[str] = set()
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        for each in node.generators:
+            self._enter(each.target, each.iter)
+        return self.visit(node.elt)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.lists.get(node.id, node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.slice, ast.Name) and node.slice.id in self.indices:
+            return self.visit(node.value)
+        return self.generic_visit(node)
+
+    def _enter(self, target: ast.expr, values: ast.expr) -> None:
+        match target, values:
+            case ast.Name(name), ast.Call(ast.Name("range")):
+                self.indices.add(name)
+            case ast.Name(name), _:
+                self.lists[name] = values
+            case ast.Tuple([ast.Name(name), inner]), ast.Call(ast.Name("enumerate"), [entries]):
+                self.indices.add(name)
+                self._enter(inner, entries)
+            case ast.Tuple(entries), ast.Call(ast.Name("zip"), lists):
+                for one, many in zip(entries, lists, strict=False):
+                    self._enter(one, many)
 
 
 def _own_step(statement: ast.stmt) -> ast.expr | None:

@@ -97,6 +97,7 @@ ROWS: list[Row] = [
     *(Row("extra-term", "missing-local-derivative", f"A * {slope}", "A", 1.6)
       for slope in ("(1 - U ** 2)", "U * (1 - U)", "(U > 0)")),
     Row("extra-term", "missing-local-derivative", "A * B * (1 - B)", "A * B", 1.7),  # half of a sigmoid's
+    Row("extra-term", "missing-local-derivative", "B * (1 - B) * A", "B * A", 1.7),
     Row("extra-term", "missing-term", "A + U", "A", 1.5),
     Row("extra-term", "missing-term", "U + A", "A", 1.5),
     Row("extra-term", "missing-term", "A - U", "A", 1.5),

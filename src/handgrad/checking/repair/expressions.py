@@ -262,10 +262,19 @@ def _scope(source: ModuleSource, observed: Observed, node: ast.AST) -> dict[str,
             for each in ast.walk(around)
             if isinstance(each, ast.Name) and each.id in own and id(each) in observed.values
         }
+        outer = _scope(source, observed, around)
+        steps: dict[str, int] = {}
+        for each in around.generators:  # one that counts is 0 at first, if nothing reads it
+            counts = called(each.iter) in ("range", "enumerate")
+            first = each.target.elts[0] if isinstance(each.target, ast.Tuple) else each.target
+            steps |= {first.id: seen.get(first.id, 0)} if counts and isinstance(first, ast.Name) else {}
+        vectors = {name: value.tolist() for name, value in outer.items() if steps and dimensions(value) == 1}
         inside = {
-            text: part for name, value in seen.items() for text, part in _parts_of(name, value, DEEPEST, {})
+            text: part
+            for name, value in (seen | vectors).items()
+            for text, part in _parts_of(name, value, DEEPEST, steps)
         }
-        observed.scopes[id(around)] = _scope(source, observed, around) | seen | inside
+        observed.scopes[id(around)] = outer | seen | steps | inside
     return observed.scopes.get(id(around), {})
 
 

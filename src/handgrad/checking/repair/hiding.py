@@ -151,7 +151,8 @@ def _is_own_index(source: ModuleSource, edit: Edit) -> bool:
     if isinstance(new, ast.Name) and isinstance(source.parents[id(edit.old)][0], ast.Subscript):
         around: ast.AST = edit.old
         while isinstance(around := source.parents[id(around)][0], ast.expr | ast.stmt):
-            if isinstance(around, ast.For) and new.id in _names_of(around.target):
+            loops = [around] if isinstance(around, ast.For) else getattr(around, "generators", [])
+            if any(new.id in _names_of(loop.target) for loop in loops):
                 return False
     node: ast.AST = edit.old
     while isinstance(node, ast.expr) and number_of(new) not in (0, 1):
