@@ -171,6 +171,14 @@ def test_an_update_is_sought_only_where_a_backward_leaves_no_gradient(tmp_path: 
         assert ("forward: right" in done.output) is extra.startswith("step"), done.output
 
 
+def test_what_an_update_has_a_default_for_is_left_to_it(tmp_path: Path) -> None:
+    text = DICTIONARIES.replace("(network, row, rate):", "(network, row, rate, decay=0.0, bound=None):")
+    assert text != DICTIONARIES
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "forward: right" in done.output
+
+
 def test_a_learning_rate_of_the_class_is_one(tmp_path: Path) -> None:
     text = """
 class Unit:

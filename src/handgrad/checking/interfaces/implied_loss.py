@@ -108,8 +108,8 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
         best = max(every_pair, key=lambda each: (_proportional(each[1]), _opposite(each[1])))
         found = _slopes(best[1], np.random.default_rng(1)).values()
         ratios = [given / slope for slope, given in found if slope]
-        weighted = _proportional(best[1]) == len(ratios) == len(found) and min(ratios) > 0
-        weighted = weighted and np.allclose(ratios, ratios[:1], rtol=AGREES, atol=0)
+        same = bool(ratios) and ratios[0] > 0 and np.allclose(ratios, ratios[0], rtol=AGREES, atol=0)
+        weighted = same and _proportional(best[1]) == len(ratios) == len(found)
         if weighted or not any(slope for slope, _ in found):
             raise CheckError(
                 "no loss was found, and these steps are of none that is known",

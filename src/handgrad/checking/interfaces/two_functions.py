@@ -55,13 +55,7 @@ from handgrad.checking.interfaces.tensors import is_array, is_numbers, to_numpy
 from handgrad.checking.subject import CheckError
 
 RATE = 0.01  # where an update takes a learning rate
-UPDATES = {
-    "update",
-    "adjust",
-    "step",
-    "descent",
-    "sgd",
-}  # words of the names of functions that move parameters
+UPDATES = {"update", "adjust", "step", "descent", "sgd"}  # in the names of functions that move parameters
 
 
 def of_two(
@@ -317,19 +311,22 @@ class GradientDescent:
         return parameters[0]
 
 
-def update_after(backward: Function, beside: Mapping[str, Any]) -> Function | None:
+def update_after(
+    backward: Function, methods: Mapping[str, Function] = MappingProxyType({})
+) -> Function | None:
     """Return the only function beside a backward that is called an update and takes first what it takes, or None.
 
-    A backward that returns nothing may leave what is not yet a gradient: the delta of each neuron. Of methods, the object is
-    what they both take.
+    A backward that returns nothing may leave what is not yet a gradient: the delta of each neuron. Beside it are the other
+    functions of its file; beside one of the ``methods`` of an object, which is what they all take, these.
     """
     if returned_values(backward):
         return None
-    own = (value for value in beside.values() if getattr(value, "__module__", "") == backward.__module__)
+    beside = {**(methods or getattr(backward, "__globals__", {}))}.values()
+    own = (each for each in beside if isinstance(each, FunctionType | MethodType))
     fitting = [
         each
         for each in own
-        if isinstance(each, FunctionType | MethodType) and UPDATES & {*words_of(each.__name__)}
+        if each.__module__ == backward.__module__ and UPDATES & {*words_of(each.__name__)}
         if _first(each) == _first(backward)
     ]
     return fitting[0] if len(fitting) == 1 else None
@@ -340,19 +337,21 @@ def _first(function: Function) -> str:
 
 
 def followed_by(backward: Function, update: Function) -> Function:
-    """Return a function that runs a backward and then an update, with the parameters of both, and returns nothing."""
+    """Return a function that runs a backward and then an update, with the parameters of both, and returns nothing.
+
+    It is one of their file: what stands in for the file's global variables is seen by it too.
+    """
     owner = ["self"] * isinstance(backward, MethodType)
-    taken = [[*parameters_of(each)] for each in (backward, update)]
-    calls = [
-        f"{'.'.join([*owner, each.__name__])}({', '.join(names)})"
-        for each, names in zip((backward, update), taken, strict=True)
-    ]
-    parameters = dict.fromkeys([*owner, *taken[0], *taken[1]])
-    both: Function = eval(
-        f"lambda {', '.join(parameters)}: [{', '.join(calls)}].clear()", backward.__globals__
-    )
-    both.__name__ = backward.__name__
-    return both
+    both = (backward, update)
+    calls = [f"{'.'.join([*owner, each.__name__])}({', '.join(parameters_of(each))})" for each in both]
+    parameters = parameters_of(update) | parameters_of(backward)
+    text = f"lambda *, {', '.join([*owner, *parameters])}: [{', '.join(calls)}].clear()"
+    function: FunctionType = eval(text, backward.__globals__)
+    function.__name__ = backward.__name__
+    function.__kwdefaults__ = {
+        name: each.default for name, each in parameters.items() if each.default is not each.empty
+    }
+    return function
 
 
 def times(upstream: Any, gradients: Found) -> Found:

@@ -95,7 +95,7 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
     try:
         return _of_functions(forward, backward, world)
     except CheckError:
-        if (update := update_after(backward, backward.__globals__)) is None:
+        if (update := update_after(backward)) is None:
             raise
     return _of_functions(forward, followed_by(backward, update), world)
 

@@ -53,9 +53,8 @@ def functions_of(candidate: Candidate) -> list[Callable[..., Any]]:
     if has_backward(candidate.forward):
         return [written_forward(candidate.forward)]
     if not candidate.has_methods:
-        backward = candidate.backward
-        update = update_after(backward, backward.__globals__) if backward else None
-        return [each for each in (candidate.forward, backward, update) if each is not None]
+        update = update_after(candidate.backward) if candidate.backward else None
+        return [each for each in (candidate.forward, candidate.backward, update) if each is not None]
     methods = methods_of(candidate.forward)
     if methods.backward in methods.losses:
         return [methods.backward]

@@ -276,11 +276,10 @@ class _Recorder:
             call = _call(code, frame.f_locals)
             if call is not None:
                 self.calls[key] = call
-                self.of_zeros |= {key: LATER} if _has_zeros(call) else {}
+                self.of_zeros |= {key: LATER} if _has_zeros(frame.f_locals) else {}
         elif self.of_zeros.get(key):  # the first row of XOR, where mistakes do not show
             self.of_zeros[key] -= 1
-            call = _call(code, frame.f_locals)
-            if call is not None and not _has_zeros(call):
+            if not _has_zeros(frame.f_locals) and (call := _call(code, frame.f_locals)) is not None:
                 self.calls[key], self.of_zeros[key] = call, 0
         if self.since == EAGER:
             _set_jit(disabled=False)
@@ -338,11 +337,11 @@ def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
         return None
 
 
-def _has_zeros(call: Call) -> bool:
-    """Whether a call is given whole numbers that are all 0: a row of data, or a target."""
+def _has_zeros(arguments: dict[str, Any]) -> bool:
+    """Whether there are whole numbers among a call's arguments that are all 0: a row of data, or a target."""
     return any(
         np.size(value) > 0 and np.asarray(value).dtype.kind in "iu" and not np.any(value)
-        for name, value in call.arguments.items()
+        for name, value in arguments.items()
         if isinstance(value, np.ndarray) or numbers_in(value) or (type(value) is int and is_target((name,)))
     )
 
