@@ -16,8 +16,10 @@ import pytest
 
 import handgrad.layers
 import handgrad.rules
-from handgrad.layers import Layer, Loss, Optimiser, Schedule
+from handgrad.errors import ELSEWHERE, ConfigurationError
+from handgrad.layers import LOSSES, Layer, Loss, Optimiser, Schedule
 from handgrad.rules import Rule, UpdateRule
+from handgrad.specs import from_table
 
 ROOT = Path(__file__).parents[1]
 DOCS = [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
@@ -119,6 +121,17 @@ def test_what_is_not_imported_yet_is_shown_all_the_same() -> None:
     assert plain == set(handgrad.__all__) | handgrad.PUBLIC.keys() | modules, "what handgrad itself imports"
     with pytest.raises(AttributeError, match=r"^module 'handgrad' has no attribute 'Lineer'$"):
         handgrad.Lineer  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_the_names_of_other_libraries_lead_to_handgrads() -> None:
+    assert set(ELSEWHERE.values()) <= set(handgrad.__all__)
+    assert not ELSEWHERE.keys() & {name.lower() for name in handgrad.__all__}
+    with pytest.raises(
+        AttributeError, match=r"^module 'handgrad' has no attribute 'Dense': its name for it is 'Linear'$"
+    ):
+        handgrad.Dense  # type: ignore[attr-defined] # noqa: B018
+    with pytest.raises(ConfigurationError, match="did you mean 'MeanSquaredError'"):
+        from_table("mse_loss", "loss", LOSSES)
 
 
 @pytest.mark.parametrize("name", handgrad.__all__)

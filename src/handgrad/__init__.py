@@ -64,7 +64,11 @@ if not TYPE_CHECKING:
         home = next((module for module, names in PUBLIC.items() if name in names), "layers")
         module = import_module(f"handgrad.{home}")
         if name not in PUBLIC[home] and name not in module.KINDS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            other = import_module("handgrad.errors").ELSEWHERE.get(
+                name.lower()
+            )  # Python itself adds what is alike
+            hint = f": its name for it is {other!r}" if other else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         globals()[name] = getattr(module, name)
         return globals()[name]
 

@@ -154,10 +154,32 @@ def need(package: str, why: str, extra: str = "") -> Any:
         ) from error
 
 
+ELSEWHERE = {
+    "dense": "Linear", "fullyconnected": "Linear", "affine": "Linear", "swish": "SiLU", "multiheadattention": "SelfAttention",
+    "batchnorm1d": "BatchNorm", "batchnorm2d": "BatchNorm", "batchnormalization": "BatchNorm", "maxpooling2d": "MaxPool2d",
+    "layernormalization": "LayerNorm", "averagepooling2d": "AvgPool2d", "globalaveragepooling2d": "GlobalAvgPool2d",
+    "simplernn": "RNN", "conv2dtranspose": "ConvTranspose2d", "separableconv": "SeparableConv2d", "mse": "MeanSquaredError",
+    "mseloss": "MeanSquaredError", "crossentropy": "SoftmaxCrossEntropy", "crossentropyloss": "SoftmaxCrossEntropy",
+    "categoricalcrossentropy": "SoftmaxCrossEntropy", "sparsecategoricalcrossentropy": "SoftmaxCrossEntropy",
+    "bce": "BinaryCrossEntropy", "bceloss": "BinaryCrossEntropy", "bcewithlogitsloss": "BinaryCrossEntropy",
+    "huberloss": "Huber", "smoothl1loss": "Huber", "poissonnllloss": "Poisson", "cosineannealinglr": "Cosine",
+    "steplr": "StepDecay", "onecyclelr": "OneCycle", "model": "Network",
+}  # fmt: skip
+"""What PyTorch and Keras call handgrad's layers, losses and schedules, in small letters."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``"did you mean 'x'?"``, or the known names when none is near, or nothing where there are none."""
+    """Return ``"did you mean 'x'?"``, or the known names when none is near, or nothing where there are none.
+
+    Examples
+    --------
+    >>> nearest("Dense", ["Conv2d", "Linear"])
+    "did you mean 'Linear'?"
+    """
     names = sorted(known)
     alike = [each for each in names if each.casefold() == name.casefold()]
+    other = ELSEWHERE.get(name.replace("_", "").casefold())
+    alike = alike or [each for each in names if each == other]
     close = alike or get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
