@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import random
 import re
 import subprocess
@@ -46,7 +47,11 @@ def main() -> int:
     for name in READERS:
         share = chosen.minutes / len(READERS)
         command = [sys.executable, __file__, "--reader", name, "--minutes", str(share), "--keep", chosen.keep]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        with tempfile.TemporaryDirectory(prefix="handgrad-fuzz-") as folder:  # for what the process leaves
+            here = os.environ | {"TMPDIR": folder}
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, env=here
+            )
         inputs = int((re.findall(r"number_of_executed_units: (\d+)", done.stderr) or [0])[-1])
         edges = (re.findall(r"cov: (\d+)", done.stderr) or [0])[-1]
         crashes = set(chosen.keep.iterdir()) - known
