@@ -183,7 +183,7 @@ def test_a_disk_that_fills_up_at_the_end_loses_neither_run(tmp_path: Path, handg
     new = ["train", "moons", "--hidden", "8", "--epochs", "2", "--seed", "1", "--out"]
     done = subprocess.run(
         [*HANDGRAD, *new, "run", "--overwrite"],
-        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path, env=ENVIRONMENT | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=120, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)),  # not enough for the picture
     )  # fmt: skip
     assert done.returncode == 1
