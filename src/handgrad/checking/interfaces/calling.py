@@ -91,8 +91,8 @@ def globals_of(
 ) -> dict[str, Any]:
     """Return the global variables that are parameters of two functions, as a world has them, with all that they set.
 
-    A parameter is an array that forward reads, and that backward sets, or reads and returns nothing, or whose gradient it has
-    by name; or is of one of the ``shapes``.
+    A parameter is an array that forward reads, and that backward sets or changes in place, or whose gradient it has by name,
+    or that is of one of the ``shapes``.
     """
     read, written = _global_names(forward), _global_names(backward)
     values = getattr(forward, "__globals__", {})
@@ -101,7 +101,7 @@ def globals_of(
     floating = {
         name: values[name] for name in read if arrays_in(values.get(name)) and not callable(values[name])
     }
-    in_place = {*written} if not returned_values(backward) else set()  # an array that it reads may be moved
+    in_place = {name for each in _reached(backward) for name in _changed_in_place(each)}
     found = {
         name: value for name, value in floating.items()
         if name not in parameters_of(forward) and not isinstance(value, float)
@@ -117,6 +117,19 @@ def _global_names(function: Function) -> dict[str, bool]:
     used = [each for code in codes for each in dis.get_instructions(code) if each.opname.endswith("_GLOBAL")]
     stored = {each.argval for each in used if each.opname == "STORE_GLOBAL"}
     return {each.argval: each.argval in stored for each in used}
+
+
+def _changed_in_place(function: Function) -> set[str]:
+    """Return the names whose entries a function adds to or subtracts from, also as those of a loop: ``row[j] -= …``."""
+    nodes = [*ast.walk(definition_of(function) or ast.Pass())]
+    targets = (each.target for each in nodes if isinstance(each, ast.AugAssign))
+    found = {name for each in targets if isinstance(each, ast.Subscript) for name in _names(each.value)}
+    loops = [each for each in nodes if isinstance(each, ast.For)]
+    return found.union(*(_names(each.iter) for each in loops if found & _names(each.target)))
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _reached(function: Function) -> list[FunctionType]:
