@@ -202,3 +202,61 @@ Unit().train([0.5, -1.5], 0.7)
     done = checked(tmp_path, text)
     assert done.exit_code == 0, done.output
     assert "taken to be 0.5 * sum((output - target)**2)" in done.output
+
+
+STEPS = """
+import numpy as np
+
+learning_rate = 0.05
+
+
+class Net:
+    lr = 0.05
+
+    def __init__(self):
+        self.W = np.random.default_rng(0).normal(size=(3, 2))
+
+    def forward(self, x):
+        self.x = x
+        self.out = x @ self.W
+        return self.out
+
+    def loss(self, y):
+        return np.mean((self.out - y) ** 2)
+
+    def backward(self, y):
+        self.dW = learning_rate * self.x.T @ (y - self.out) * 2 / y.size
+        self.W += self.dW
+
+
+rng = np.random.default_rng(1)
+x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+net = Net()
+for _ in range(10):
+    net.forward(x)
+    net.backward(y)
+"""
+
+
+@pytest.mark.parametrize("of_class", [False, True])
+def test_a_step_by_a_gradients_name_is_a_step(tmp_path: Path, of_class: bool) -> None:
+    """Its opposite was taken for the gradient; and a learning rate of the module, or of a class, was no learning rate."""
+    of_module = STEPS.replace("    lr = 0.05\n\n", "")
+    text = STEPS.replace("learning_rate * ", "self.lr * ").replace("learning_rate = 0.05\n", "")
+    text = text if of_class else of_module
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "dW is (before - after) / learning rate" in done.output
+    wrong = checked(tmp_path, text.replace("(y - self.out)", "(self.out - y)"))
+    assert wrong.exit_code == 1
+    assert "wrong-sign in dW" in wrong.output
+
+
+def test_what_adds_an_error_is_no_loss(tmp_path: Path) -> None:
+    text = OBJECTS.replace(
+        "    def update(self, lr):",
+        "    def addError(self, err):\n        self.total += err\n\n    def update(self, lr):",
+    )
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "right dlayers[0][0].weights (2,)" in done.output

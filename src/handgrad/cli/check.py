@@ -186,7 +186,7 @@ def _run(request: _Request) -> UserFile:
 
 
 def _find(user_file: UserFile, request: _Request) -> Iterator[Found]:
-    with _quiet(), _named_failures(request.path):
+    with _quiet(), _named_failures(request.path, request.path):
         yield from find_all(user_file, request.name, request.loss, request.gradients)
     for place, problem in user_file.failures[:3]:
         click.echo(f"left out: {place}: {problem}", err=True)
@@ -198,18 +198,19 @@ def _quiet() -> redirect_stdout[TextIO]:
 
 
 @contextmanager
-def _named_failures(place: object) -> Iterator[None]:
-    """Turn what fails in the check itself into an error: exit code 1 would say that a gradient is wrong."""
+def _named_failures(place: object, path: Path) -> Iterator[None]:
+    """Turn what fails in the check itself, or in the user's file, into an error: exit code 1 says that a gradient is wrong."""
     try:
         yield
     except (HandgradError, click.ClickException, click.Abort):
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
+        raised, fix = f"{type(error).__name__}: {error}", "call it in the file with arguments that it takes"
+        if Path(frame.filename).resolve() != path.resolve():
+            raised, fix = f"the check failed: {raised}", "please report it, with the file"
         raise CheckError(
-            f"{place}: the check failed: {type(error).__name__}: {error}",
-            given=f"in {Path(frame.filename).name}, line {frame.lineno}",
-            fix="please report it, with the file",
+            f"{place}: {raised}", given=f"in {Path(frame.filename).name}, line {frame.lineno}", fix=fix
         ) from error
 
 
@@ -217,7 +218,7 @@ def _report(found: Found, request: _Request, *, alone: bool) -> Report:
     """Check one of a file's functions; after an error in one of several, the others are still checked."""
     label = f"{request.path}:{found.name}" if found.name else str(request.path)
     try:
-        with _quiet(), _stages(), _named_failures(label):
+        with _quiet(), _stages(), _named_failures(label, request.path):
             if found.problem is not None:
                 raise found.problem
             report = check_in_stages(

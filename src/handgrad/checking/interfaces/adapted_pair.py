@@ -335,11 +335,15 @@ def _in_shape(gradient: Any, array: Any) -> Any:
 # ------------------------------------------------------------------------------------- what a backward leaves
 
 
-def rate_of(world: World) -> float:
-    """Return the learning rate of the world or its object, or 1."""
+def rate_of(world: World, names: Mapping[str, Any]) -> float:
+    """Return the learning rate of the world, its object, the classes of its module or the module's ``names``, or 1."""
     owner = world.get("self")
-    known = {**world, **vars(type(owner)), **getattr(owner, "__dict__", {})}
-    rates = (v for name, v in known.items() if plain(name) in RATES and isinstance(v, float | int))
+    classes = [
+        each for each in names.values() if isinstance(each, type) and each.__module__ == names.get("__name__")
+    ]
+    known = [world, getattr(owner, "__dict__", {}), vars(type(owner)), *map(vars, classes), names]
+    every = ((name, value) for each in known for name, value in each.items())
+    rates = (v for name, v in every if plain(name) in RATES and isinstance(v, float | int))
     return float(next(rates, 1.0))
 
 

@@ -98,7 +98,7 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     is_forward = plain(chosen) in FORWARDS
     losses = [
         each for name, each in every.items()
-        if (is_loss_name(name) and not is_derivative_name(name) and not returns_residual(each))
+        if (_is_loss(name) and not returns_residual(each))
         or (plain(name) not in BACKWARDS and returns_loss_and_gradients(each))
     ]  # fmt: skip
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)
@@ -121,6 +121,11 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     if backward is not None and trains_alone(backward, forward, losses):
         return Methods(None, backward, (), every)
     return Methods(forward, backward, tuple(losses), every)
+
+
+def _is_loss(name: str) -> bool:
+    """Whether a method's name says that it computes a loss, and does not take one: ``addError``."""
+    return is_loss_name(name) and not is_derivative_name(name) and not {"add", "set"} & {*words_of(name)}
 
 
 def _every_method(owner: Any) -> dict[str, Function]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
@@ -11,6 +12,7 @@ from types import CodeType
 from typing import Any, Literal, NamedTuple
 
 from handgrad.checking.interfaces.names import (
+    LEARNING_RATES,
     OPTIMISERS,
     RATES,
     SAVED,
@@ -54,6 +56,37 @@ def _definition(code: CodeType, _file: str) -> ast.FunctionDef | None:
     except (OSError, TypeError, SyntaxError):
         return None
     return next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
+
+
+def steps_beside(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names to which a function's file assigns steps, products with a learning rate: ``dW`` of ``dW = lr * …``."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return (
+        _steps_in(code.co_filename, tuple(linecache.getlines(code.co_filename)))
+        if code is not None
+        else frozenset()
+    )
+
+
+@lru_cache(maxsize=20)
+def _steps_in(_file: str, lines: tuple[str, ...]) -> frozenset[str]:
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:  # no file of Python's
+        return frozenset()
+    assigned = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+    products = (
+        (each.targets[0], node)
+        for each in assigned
+        for node in ast.walk(each.value)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    )
+    return frozenset(
+        _name_of(target)
+        for target, product in products
+        for side in (product.left, product.right)
+        if isinstance(side, ast.Name | ast.Attribute) and plain(_name_of(side)) in LEARNING_RATES
+    )
 
 
 def returned_names(function: Callable[..., Any]) -> list[str]:

@@ -50,6 +50,7 @@ from handgrad.checking.interfaces.signatures import (
     returned_names,
     returned_values,
     roles_of,
+    steps_beside,
 )
 from handgrad.checking.interfaces.tensors import is_array, is_numbers, to_numpy
 from handgrad.checking.subject import CheckError
@@ -166,6 +167,7 @@ def _running(
     upstreams = [role.parameter for role in roles if role.kind == "upstream"]
     attribute = gradient_attribute(backward) if upstreams else ""
     carrier = upstream_of(backward) if not upstreams and not of_loss else ()
+    steps = {text for name in steps_beside(forward) for text in (name, f".{name}")}
     takes_rate = any(role.kind in ("rate", "optimiser") for role in roles)
 
     def run_backward(world: World, result: Any, upstream: list[Any]) -> Found:
@@ -183,12 +185,13 @@ def _running(
         variables: dict[str, Any] = {}
         with variables_of(backward, variables) if inside else nullcontext():
             returned = in_world(backward, world)(**given)
-        rate = RATE if takes_rate else rate_of(world)
+        rate = RATE if takes_rate else rate_of(world, getattr(backward, "__globals__", {}))
         if len(names) == 1 and _is_of_a_parameter(names[0], returned, world):
             returned = {names[0]: returned}
         vector = is_numbers(returned) and np.shape(returned) in map(np.shape, before.values())
         parts = returned if vector else by_returned_name(returned, names, inner)
-        found = left_by(world, before, parts, rate)
+        left = left_by(world, before, parts, rate)
+        found = {path: each for path, each in left.items() if path[0] == "moved" or path[-1] not in steps}
         found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
         if upstreams or carrier:
             return found
