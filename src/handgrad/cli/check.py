@@ -199,7 +199,7 @@ def _quiet() -> redirect_stdout[TextIO]:
 
 @contextmanager
 def _named_failures(place: object, path: Path) -> Iterator[None]:
-    """Turn what fails in the check itself, or in the user's file, into an error: exit code 1 says that a gradient is wrong."""
+    """Turn what fails in the check, or in the user's file, into an error: exit code 1 says that a gradient is wrong."""
     try:
         yield
     except (HandgradError, click.ClickException, click.Abort):
