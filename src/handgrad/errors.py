@@ -161,7 +161,7 @@ ELSEWHERE = {
     "simplernn": "RNN", "conv2dtranspose": "ConvTranspose2d", "separableconv": "SeparableConv2d", "mse": "MeanSquaredError",
     "mseloss": "MeanSquaredError", "crossentropy": "SoftmaxCrossEntropy", "crossentropyloss": "SoftmaxCrossEntropy",
     "categoricalcrossentropy": "SoftmaxCrossEntropy", "sparsecategoricalcrossentropy": "SoftmaxCrossEntropy",
-    "bce": "BinaryCrossEntropy", "bceloss": "BinaryCrossEntropy", "bcewithlogitsloss": "BinaryCrossEntropy",
+    "bcewithlogitsloss": "BinaryCrossEntropy",
     "huberloss": "Huber", "smoothl1loss": "Huber", "poissonnllloss": "Poisson", "cosineannealinglr": "Cosine",
     "steplr": "StepDecay", "onecyclelr": "OneCycle", "model": "Network",
 }  # fmt: skip

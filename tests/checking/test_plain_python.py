@@ -610,7 +610,7 @@ for epoch in range(3):
 XOR = """
 import math
 
-data = [([0, 0], [0]), ([0, 1], [1]), ([1, 0], [1]), ([1, 1], [0])]
+data = [([1, 0], [1]), ([0, 1], [1]), ([1, 1], [0]), ([0, 0], [0])]
 w_hidden = [[0.3, -0.5, 0.1], [0.8, 0.2, -0.4]]
 w_out = [0.7, -0.3, 0.5]
 
@@ -654,7 +654,7 @@ def test_an_error_within_a_comprehension_is_one_of_whole_lists(tmp_path: Path, e
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("output - target[0]", "output + target[0]", "wrong-sign in dw_hidden, and dw_out with it"),
+        ("(output - target[0])", "(target[0] - output)", "wrong-sign in dw_hidden, and dw_out with it"),
         ("h * (1 - h) * delta", "h * delta", "missing-local-derivative in dw_hidden"),
         ("w_out[i] for", "w_out[0] for", "wrong-evaluation-point in dw_hidden"),
     ],
@@ -662,10 +662,7 @@ def test_an_error_within_a_comprehension_is_one_of_whole_lists(tmp_path: Path, e
 def test_lists_of_the_module_that_a_backward_moves_are_parameters(
     tmp_path: Path, old: str, new: str, code: str
 ) -> None:
-    """Nothing of a function that returned nothing was a gradient but its learning rate.
-
-    A row and a target of zeros, which hide the first mistake here, are passed over.
-    """
+    """Nothing of a function that returned nothing was a gradient but its learning rate."""
     done = checked(tmp_path, XOR)
     assert done.exit_code == 0, done.output
     assert "right dw_hidden (2, 3)" in done.output
@@ -675,3 +672,72 @@ def test_lists_of_the_module_that_a_backward_moves_are_parameters(
     assert wrong.exit_code == 0, wrong.output
     assert code in wrong.output
     assert (tmp_path / "program.py").read_text() == XOR
+
+
+def test_lists_of_a_module_are_judged_only_with_a_target(tmp_path: Path) -> None:
+    """A target among the module's own was unknown, and an upstream gradient was invented: wrong programs were right."""
+    for text in (XOR, XOR.replace("(output - target[0])", "1")):
+        own = text.replace("def backprop(x, target, lr=0.5):", "def backprop(x, lr=0.5):").replace(
+            "backprop(x, target)", "backprop(x)"
+        )
+        done = checked(tmp_path, own)
+        assert done.exit_code == 2, done.output
+        assert "feed_forward: right" not in done.output
+
+
+BASIS = """
+import math
+
+X = [[0.1, 0.9], [0.7, 0.4], [0.6, 0.8]]
+w = [0.3, -0.5]
+lr = 0.1
+for x, t in zip(X, [0.2, 0.7, 0.4]):
+    phi = [math.exp(-v * v) for v in x]
+    pairs = [p - q for p, q in zip(phi, w)]
+    y = sum(a * b for a, b in zip(w, phi))
+    e = y - t
+    for j in range(2):
+        w[j] -= lr * e * phi[j]
+"""
+
+CUBE = """
+def f(x, y):
+    return x * x * x - y
+
+
+def f_grad(x, y):
+    return 3 * x * x, -1.0
+
+
+f(1.5, 0.4)
+f_grad(1.5, 0.4)
+"""
+
+POISSON = """
+import numpy as np
+
+
+class Unit:
+    def __init__(self):
+        self.w = np.array([0.3, -0.2])
+
+    def loss(self, x, y):
+        return np.exp(x @ self.w).sum() - y
+
+    def gradient(self, x, y):
+        return {"w": x.T @ np.exp(x @ self.w)}
+
+
+unit = Unit()
+x = np.array([[0.5, 1.0], [-0.3, 0.2], [0.1, 0.7]])
+unit.loss(x, 0.5)
+unit.gradient(x, 0.5)
+"""
+
+
+@pytest.mark.parametrize("text", [BASIS, CUBE, POISSON], ids=["basis", "cube", "poisson"])
+def test_not_every_difference_is_an_error(tmp_path: Path, text: str) -> None:
+    """One of a comprehension that no gradient needs; that of a function with a gradient of its own, or of a loss."""
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert ": right" in done.output

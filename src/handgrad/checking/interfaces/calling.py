@@ -15,6 +15,7 @@ from typing import Any
 from handgrad.checking.interfaces.names import (
     arrays_in,
     is_gradient,
+    is_target,
 )
 from handgrad.checking.interfaces.signatures import (
     definition_of,
@@ -101,7 +102,10 @@ def globals_of(
     floating = {
         name: values[name] for name in read if arrays_in(values.get(name)) and not callable(values[name])
     }
-    in_place = {name for each in _reached(backward) for name in _changed_in_place(each)}
+    starts = any(
+        is_target((name,)) for name in parameters_of(backward)
+    )  # else its target may be of the module too
+    in_place = {name for each in _reached(backward) * starts for name in _changed_in_place(each)}
     found = {
         name: value for name, value in floating.items()
         if name not in parameters_of(forward) and not isinstance(value, float)
@@ -120,10 +124,17 @@ def _global_names(function: Function) -> dict[str, bool]:
 
 
 def _changed_in_place(function: Function) -> set[str]:
-    """Return the names whose entries a function adds to or subtracts from, also as those of a loop: ``row[j] -= …``."""
+    """Return the names whose entries a function adds to or subtracts from, also as those of a loop: ``row[j] -= …``.
+
+    None where it assigns entries of the module's arrays too, such as a velocity's, which the file's run has left.
+    """
     nodes = [*ast.walk(definition_of(function) or ast.Pass())]
-    targets = (each.target for each in nodes if isinstance(each, ast.AugAssign))
-    found = {name for each in targets if isinstance(each, ast.Subscript) for name in _names(each.value)}
+    assigned = [target for each in nodes if isinstance(each, ast.Assign) for target in each.targets]
+    entries = (each.value for each in assigned if isinstance(each, ast.Subscript))
+    if set[str]().union(*map(_names, entries)) - {*function.__code__.co_varnames}:
+        return set()
+    added = (each.target for each in nodes if isinstance(each, ast.AugAssign))
+    found = {name for each in added if isinstance(each, ast.Subscript) for name in _names(each.value)}
     loops = [each for each in nodes if isinstance(each, ast.For)]
     return found.union(*(_names(each.iter) for each in loops if found & _names(each.target)))
 

@@ -98,7 +98,7 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     is_forward = plain(chosen) in FORWARDS
     losses = [
         each for name, each in every.items()
-        if (_is_loss(name) and not returns_residual(each))
+        if (_is_loss(name) and not ('error' in plain(name) and returns_residual(each)))
         or (plain(name) not in BACKWARDS and returns_loss_and_gradients(each))
     ]  # fmt: skip
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)

@@ -176,7 +176,14 @@ class Error(NamedTuple):
 
 
 def error_in(statements: Statements, moved: Collection[str]) -> Error | None:
-    """Return the first difference of what depends on the moved parameters, by any call too, and what does not."""
+    """Return the first difference of what depends on the moved parameters, by any call too, and what does not.
+
+    Within comprehensions it is looked for where there is none outside.
+    """
+    return _error_in(statements, moved) or _error_in(statements, moved, of_lists=True)
+
+
+def _error_in(statements: Statements, moved: Collection[str], *, of_lists: bool = False) -> Error | None:
     made: dict[str, set[str]] = {}
 
     def depends(side: ast.expr) -> bool:
@@ -192,8 +199,9 @@ def error_in(statements: Statements, moved: Collection[str]) -> Error | None:
         parts = [statement.iter] if isinstance(statement, ast.For) else [statement]
         simple = not isinstance(statement, ast.While | ast.If | ast.With)
         own_step = ast.dump(_own_step(statement) or ast.Pass())
-        whole = (_OfLists().visit(copy.deepcopy(part)) for part in parts * simple)
-        for node in (node for part in whole for node in ast.walk(part)):
+        change = _OfLists() if of_lists else _WithoutLists()
+        whole = [change.visit(copy.deepcopy(part)) for part in parts]
+        for node in (node for part in whole * simple for node in ast.walk(part)):
             match node:
                 case ast.BinOp(left, ast.Sub(), right) if (
                     not isinstance(left, ast.Constant) and ast.dump(node) != own_step
@@ -210,6 +218,16 @@ def error_in(statements: Statements, moved: Collection[str]) -> Error | None:
             for name in names_in(list(targets), ast.Store):
                 made[name] = made.get(name, set()) | reads
     return None
+
+
+class _WithoutLists(ast.NodeTransformer):
+    """Leaves out comprehensions, whose variables have no value outside."""
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return ast.copy_location(ast.List([], ast.Load()), node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return ast.copy_location(ast.Tuple([], ast.Load()), node)
 
 
 class _OfLists(ast.NodeTransformer):

@@ -58,6 +58,12 @@ def _definition(code: CodeType, _file: str) -> ast.FunctionDef | None:
     return next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
 
 
+def names_read(function: Callable[..., Any]) -> set[str]:
+    """Return the names and attributes that a function's lines read."""
+    nodes = ast.walk(definition_of(function) or ast.Pass())
+    return {_name_of(each) for each in nodes if isinstance(each, ast.Name | ast.Attribute)}
+
+
 def steps_beside(function: Callable[..., Any]) -> frozenset[str]:
     """Return the names to which a function's file assigns steps, products with a learning rate: ``dW`` of ``dW = lr * …``."""
     code = getattr(inspect.unwrap(function), "__code__", None)

@@ -45,6 +45,7 @@ from handgrad.checking.interfaces.signatures import (
     Role,
     definition_of,
     inner_names,
+    names_read,
     parameters_of,
     required,
     returned_names,
@@ -332,7 +333,15 @@ def update_after(
         if each.__module__ == backward.__module__ and UPDATES & {*words_of(each.__name__)}
         if _first(each) == _first(backward)
     ]
-    return fitting[0] if len(fitting) == 1 else None
+    plain_step = len(fitting) == 1 and not any(map(_is_of_more, names_read(fitting[0])))
+    return fitting[0] if plain_step else None
+
+
+def _is_of_more(name: str) -> bool:
+    """Whether a name says that a step is more than a rate times a gradient: a decay, a momentum."""
+    return bool(
+        {*words_of(name)} & {"decay", "reg", "l2", "lambda", "lambd", "lam", "momentum", "velocity", "beta"}
+    )
 
 
 def _first(function: Function) -> str:

@@ -104,7 +104,7 @@ def _of_functions(forward: Function, backward: Function, world: World) -> Pair:
     """Return a function and its backward, with the loss that it starts from where it takes no upstream gradient."""
     loss = _loss_between(forward, backward, world)
     target = _target_of(backward, forward, world) if loss is None else ""
-    if target and (MODULE in world or _returns_arrays(forward, world) or returns_residual(forward)):
+    if target and (MODULE in world or _returns_arrays(forward, world)):
         return _of_implied_loss(forward, backward, world, target)
     return of_two(forward, backward, world, loss)
 
@@ -345,11 +345,9 @@ def _of_implied_loss(
         )
 
     def pairs() -> Iterator[tuple[str, Pair]]:
-        subtracted = losses_of_residual() if target in parameters_of(forward) else ()
-        others = (
-            () if returns_residual(forward) else (*_losses_beside(backward, target), *implied_losses(target))
-        )
-        for formula, loss in (*others, *subtracted):
+        whole = [*_losses_beside(backward, target), *implied_losses(target)]
+        residual = [*losses_of_residual()] if target in parameters_of(forward) else []
+        for formula, loss in residual + whole if returns_residual(forward) else whole + residual:
             try:
                 yield formula, of_two(forward, backward, world, of_attribute(loss) if held else loss)
             except CheckError as error:

@@ -25,15 +25,13 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import has_update
-from handgrad.checking.interfaces.names import is_target
-from handgrad.checking.interfaces.tensors import finish_imports, numbers_in, without_history
+from handgrad.checking.interfaces.tensors import finish_imports, without_history
 from handgrad.checking.subject import Array, CheckError
 from handgrad.errors import HandgradError
 
 SECONDS = 5.0  # for everything in a file that is no definition: what has been called by then is an example
 COMPILING = 10.0  # more, where JAX compiles each operation
 ENOUGH = 2000  # calls of the file's own functions without a new one among them: a training that goes on
-LATER = 10  # calls, of which one may be taken for a first one of zeros
 EAGER = 100  # such calls that JAX runs line by line; then it compiles what it is to
 INERT = {"MPLBACKEND": "Agg"}  # no windows
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -58,7 +56,7 @@ class EnoughError(BaseException):
 
 @dataclass(frozen=True)
 class Call:
-    """The first call of a function, or the first not of zeros: its arguments by name, ``self`` among them, as they were."""
+    """The first call of a function: its arguments by name, ``self`` among them, as they were."""
 
     arguments: dict[str, Any]
 
@@ -249,7 +247,6 @@ class _Recorder:
     def __init__(self, user_file: UserFile) -> None:
         self.user_file, self.calls, self.made = user_file, user_file.calls, user_file.made
         self.file, self.since = str(user_file.path.resolve()), 0
-        self.of_zeros: dict[tuple[str, str], int] = {}  # how many more calls are looked at for another
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -269,18 +266,12 @@ class _Recorder:
             return
         self.since += 1
         owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else _class_of(code)
-        key = owner, code.co_name
-        if key not in self.calls:
+        if (owner, code.co_name) not in self.calls:
             self.since = 0
             self.user_file.keep_arrays()
             call = _call(code, frame.f_locals)
             if call is not None:
-                self.calls[key] = call
-                self.of_zeros |= {key: LATER} if _has_zeros(frame.f_locals) else {}
-        elif self.of_zeros.get(key):  # the first row of XOR, where mistakes do not show
-            self.of_zeros[key] -= 1
-            if not _has_zeros(frame.f_locals) and (call := _call(code, frame.f_locals)) is not None:
-                self.calls[key], self.of_zeros[key] = call, 0
+                self.calls[owner, code.co_name] = call
         if self.since == EAGER:
             _set_jit(disabled=False)
         if self.since > ENOUGH:
@@ -335,15 +326,6 @@ def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
         )
     except Exception:  # whatever the copied object's own code raises: it holds a lock, a module
         return None
-
-
-def _has_zeros(arguments: dict[str, Any]) -> bool:
-    """Whether there are whole numbers among a call's arguments that are all 0: a row of data, or a target."""
-    return any(
-        np.size(value) > 0 and np.asarray(value).dtype.kind in "iu" and not np.any(value)
-        for name, value in arguments.items()
-        if isinstance(value, np.ndarray) or numbers_in(value) or (type(value) is int and is_target((name,)))
-    )
 
 
 def _no_input(*_: object) -> str:
