@@ -268,3 +268,58 @@ def test_what_adds_an_error_is_no_loss(tmp_path: Path) -> None:
     done = checked(tmp_path, text)
     assert done.exit_code == 0, done.output
     assert "right dlayers[0][0].weights (2,)" in done.output
+
+
+def test_a_training_may_return_its_loss(tmp_path: Path) -> None:
+    """One number, it was taken for the gradient of the rate, another one."""
+    text = """
+class Unit:
+    def __init__(self):
+        self.w = [0.3, -0.2]
+
+    def predict(self, x):
+        return sum(w * v for w, v in zip(self.w, x))
+
+    def learn(self, x, desired, rate):
+        error = self.predict(x) - desired
+        for k, v in enumerate(x):
+            self.w[k] -= rate * error * v
+        return 0.5 * error**2
+
+
+Unit().learn([0.5, -1.5], 0.7, 0.1)
+"""
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "drate" not in done.output
+
+
+def test_the_delta_of_a_neuron_is_the_gradient_of_no_argument(tmp_path: Path) -> None:
+    """Of the same shape as its inputs, it was taken for theirs, without the product with the weights."""
+    text = """
+import numpy as np
+
+
+class Layer:
+    def __init__(self):
+        self.W = np.random.default_rng(0).normal(size=(3, 3))
+
+    def forward(self, x):
+        self.x = x
+        self.out = np.tanh(x @ self.W)
+        return self.out
+
+    def backward(self, error):
+        self.delta = error * (1 - self.out**2)
+        self.dW = self.x.T @ self.delta
+
+
+layer = Layer()
+x = np.random.default_rng(1).normal(size=(4, 3))
+layer.forward(x)
+layer.backward(np.ones((4, 3)))
+"""
+    done = checked(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "right dW (3, 3)" in done.output
+    assert "right dx" not in done.output

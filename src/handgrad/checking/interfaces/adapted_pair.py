@@ -224,9 +224,13 @@ def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dic
     for kind in ("returned", "new", "kept"):
         paths = [path[1:] for path in found if path[0] == kind and (kind != "kept" or path[1:] in rooms)]
         free = {path: array for path, array in arrays.items() if path not in matched}
+        if kind != "returned":  # a neuron's delta is the gradient of what no name holds
+            paths = [path for path in paths if plain(path[-1]) != "delta"]
         matches = match({path: found[kind, *path] for path in paths}, free)
         matched |= {array: (kind, *gradient) for array, gradient in matches.items()}
     moved = [path[1:] for path in found if path[0] == "moved" and np.any(found[path])]
+    if moved:  # a training may return its loss: one number, as its rate is
+        matched = {path: gradient for path, gradient in matched.items() if plain(path[-1]) not in RATES}
     free_moved = (path for path in moved if path in arrays and path not in matched)
     return matched | {path: ("moved", *path) for path in free_moved if is_read(path)}
 
