@@ -206,12 +206,15 @@ def _named_failures(place: object, path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        raised, fix = f"{type(error).__name__}: {error}", "call it in the file with arguments that it takes"
-        if Path(frame.filename).resolve() != path.resolve():
-            raised, fix = f"the check failed: {raised}", "please report it, with the file"
-        raise CheckError(
-            f"{place}: {raised}", given=f"in {Path(frame.filename).name}, line {frame.lineno}", fix=fix
-        ) from error
+        problem, given = (
+            f"{type(error).__name__}: {error}",
+            f"in {Path(frame.filename).name}, line {frame.lineno}",
+        )
+        if Path(frame.filename).resolve() == path.resolve():
+            fix = "call it in the file with arguments that it takes"
+            raise CheckError(f"{place}: {problem}", given=given, fix=fix) from error
+        fix = "please report it, with the file"
+        raise CheckError(f"{place}: the check failed: {problem}", given=given, fix=fix) from error
 
 
 def _report(found: Found, request: _Request, *, alone: bool) -> Report:
