@@ -64,9 +64,8 @@ if not TYPE_CHECKING:
         home = next((module for module, names in PUBLIC.items() if name in names), "layers")
         module = import_module(f"handgrad.{home}")
         if name not in PUBLIC[home] and name not in module.KINDS:
-            other = import_module("handgrad.errors").ELSEWHERE.get(
-                name.lower()
-            )  # Python itself adds what is alike
+            # what is spelt alike, Python itself adds
+            other = import_module("handgrad.errors").ELSEWHERE.get(name.lower())
             hint = f": its name for it is {other!r}" if other else ""
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         globals()[name] = getattr(module, name)

@@ -575,6 +575,32 @@ def test_a_check_that_fails_itself_is_an_error_and_no_verdict(
     assert "the check failed: RuntimeError: no such thing" in result.output
 
 
+SCALE = """
+import numpy as np
+
+
+class Scale:
+    def forward(self, x):
+        self.x = x
+        return 2 * x
+
+    def backward(self, grad):
+        return grad * len(self.x.sum())
+
+
+Scale().forward(np.ones((2, 3)))
+"""
+
+
+def test_what_fails_in_the_users_file_is_not_to_be_reported(tmp_path: Path) -> None:
+    (tmp_path / "scale.py").write_text(SCALE)
+    result = CliRunner().invoke(group, ["check", str(tmp_path / "scale.py")], standalone_mode=False)
+    assert (result.exception, result.return_value) == (None, 2), result.output
+    assert "scale.py:Scale: TypeError: object of type 'numpy.float64' has no len()" in result.output
+    assert "in scale.py, line 11" in result.output
+    assert "mend that line, or call it in the file with arguments that it takes" in result.output
+
+
 def test_lists_of_arrays_of_several_lengths_are_no_sizes(handgrad: Command, tmp_path: Path) -> None:
     """What a file has beside its functions is looked at for sizes; not everything has one."""
     source = (

@@ -211,7 +211,7 @@ def _named_failures(place: object, path: Path) -> Iterator[None]:
             f"in {Path(frame.filename).name}, line {frame.lineno}",
         )
         if Path(frame.filename).resolve() == path.resolve():
-            fix = "call it in the file with arguments that it takes"
+            fix = "mend that line, or call it in the file with arguments that it takes"
             raise CheckError(f"{place}: {problem}", given=given, fix=fix) from error
         fix = "please report it, with the file"
         raise CheckError(f"{place}: the check failed: {problem}", given=given, fix=fix) from error

@@ -17,6 +17,7 @@ from handgrad.checking.interfaces.names import (
     is_gradient,
     is_target,
 )
+from handgrad.checking.interfaces.script_lines import names_in
 from handgrad.checking.interfaces.signatures import (
     definition_of,
     parameters_of,
@@ -102,9 +103,8 @@ def globals_of(
     floating = {
         name: values[name] for name in read if arrays_in(values.get(name)) and not callable(values[name])
     }
-    starts = any(
-        is_target((name,)) for name in parameters_of(backward)
-    )  # else its target may be of the module too
+    # without a target among its arguments, that may be of the module too, and what backward starts from is unknown
+    starts = any(is_target((name,)) for name in parameters_of(backward))
     in_place = {name for each in _reached(backward) * starts for name in _changed_in_place(each)}
     found = {
         name: value for name, value in floating.items()
@@ -131,16 +131,12 @@ def _changed_in_place(function: Function) -> set[str]:
     nodes = [*ast.walk(definition_of(function) or ast.Pass())]
     assigned = [target for each in nodes if isinstance(each, ast.Assign) for target in each.targets]
     entries = (each.value for each in assigned if isinstance(each, ast.Subscript))
-    if set[str]().union(*map(_names, entries)) - {*function.__code__.co_varnames}:
+    if names_in([*entries]) - {*function.__code__.co_varnames}:
         return set()
     added = (each.target for each in nodes if isinstance(each, ast.AugAssign))
-    found = {name for each in added if isinstance(each, ast.Subscript) for name in _names(each.value)}
+    found = {name for each in added if isinstance(each, ast.Subscript) for name in names_in([each.value])}
     loops = [each for each in nodes if isinstance(each, ast.For)]
-    return found.union(*(_names(each.iter) for each in loops if found & _names(each.target)))
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return found.union(*(names_in([each.iter]) for each in loops if found & names_in([each.target])))
 
 
 def _reached(function: Function) -> list[FunctionType]:

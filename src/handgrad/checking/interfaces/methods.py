@@ -98,7 +98,7 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     is_forward = plain(chosen) in FORWARDS
     losses = [
         each for name, each in every.items()
-        if (_is_loss(name) and not ('error' in plain(name) and returns_residual(each)))
+        if _is_loss(name, each)
         or (plain(name) not in BACKWARDS and returns_loss_and_gradients(each))
     ]  # fmt: skip
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)
@@ -123,9 +123,11 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     return Methods(forward, backward, tuple(losses), every)
 
 
-def _is_loss(name: str) -> bool:
-    """Whether a method's name says that it computes a loss, and does not take one: ``addError``."""
-    return is_loss_name(name) and not is_derivative_name(name) and not {"add", "set"} & {*words_of(name)}
+def _is_loss(name: str, method: Function) -> bool:
+    """Whether a method computes a loss, by its name: it takes none, as ``addError`` does, and is no ``error`` by itself."""
+    is_error = "error" in plain(name) and returns_residual(method)
+    takes = {"add", "set"} & {*words_of(name)}
+    return is_loss_name(name) and not (is_derivative_name(name) or takes or is_error)
 
 
 def _every_method(owner: Any) -> dict[str, Function]:

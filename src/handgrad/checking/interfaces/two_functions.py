@@ -255,7 +255,7 @@ def as_taken(forward: Function, backward: Function, world: World) -> list[str]:
 
 
 def _output(results: tuple[Any, ...] | list[Any], world: World) -> Any:
-    """Return which of forward's results a loss compares: the last of a target's shape, or the first."""
+    """Return which of forward's results a loss compares: the last of a target's shape, the only of its size, or the first."""
     shapes = [np.shape(value) for name, value in world.items() if is_target((name,))]
     arrays = [each for each in results if is_array(each)]  # and no cache
     counts = {
@@ -266,9 +266,8 @@ def _output(results: tuple[Any, ...] | list[Any], world: World) -> Any:
         labelled[-1] if labelled else results[-1 if isinstance(results, list) else 0]
     )  # a list of activations
     sizes = [math.prod(shape) for shape in shapes]
-    alike = [
-        each for each in results if is_floating(each) and np.size(to_numpy(each)) in sizes
-    ]  # 0.7 and [1]
+    # 0.7 and [1]
+    alike = [each for each in results if is_floating(each) and np.size(to_numpy(each)) in sizes]
     exact = (each for each in reversed(arrays) if np.shape(each) in shapes)
     return next(exact, alike[0] if len(alike) == 1 else last)
 
