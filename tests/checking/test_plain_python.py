@@ -487,15 +487,29 @@ def test_a_function_may_train_lists_of_its_module(tmp_path: Path) -> None:
     assert "dz[i] * x[j]" in (tmp_path / "program.py").read_text()
 
 
-def test_a_backward_that_is_not_judged_is_said_to_be_left_out(tmp_path: Path) -> None:
-    """Its sigmoid was right, and nothing else said."""
+def test_a_backward_that_is_not_judged_has_its_own_report(tmp_path: Path) -> None:
+    """Its sigmoid was right, and the exit code 0: that every gradient is."""
     done = checked(tmp_path, UNNAMED)
     assert "sigmoid: right" in done.output
-    assert (
-        "program.py:22: Net.backPropagate is not judged: no forward or loss of it was recognised"
-        in done.output
-    )
+    assert "program.py:Net.backPropagate: cannot tell" in done.output
+    assert "program.py:22: Net.backPropagate is not judged" in " ".join(done.output.split())
+    assert done.exit_code == 2
     assert "dsigmoid is not judged" not in done.output
+    summing = "def flatten_grads(grads):\n    return sum(grads)\n\n\n"
+    unnamed = UNNAMED.replace("class", f"{summing}class").replace("update(", "ask(")
+    unnamed = unnamed.replace("self.w[k] = self.w[k] + N * change", "self.edges[k].weight += N * delta")
+    unnamed = unnamed.replace("change", "delta").replace("net.backPropagate(1.0, 0.5)\n", "")
+    done = checked(tmp_path, unnamed.replace("backPropagate", "update_weights"))
+    assert "flatten_grads" not in done.output
+    assert "Net.update_weights: cannot tell" in done.output
+    assert done.exit_code == 2
+    optimiser = """
+
+class SGD:
+    def update(self, net, grads, delta=0.1):
+        net.w = [w - delta * g for w, g in zip(net.w, grads)]
+"""
+    assert "SGD.update" not in checked(tmp_path, UNNAMED + optimiser).output
     others = "\n\nclass Timer:\n    def roll_back(self):\n        return 1\n"
     assert "not judged" not in checked(tmp_path, SHARED + others).output
 

@@ -151,9 +151,10 @@ def find_all(
         problem = "this update and the lines around it are not judged, only what they call"
         user_file.failures.append((f"{path}:{line}", problem))
     if not (is_script or name or operations) and checked:
-        for place, function in not_taken(candidates, user_file):
-            problem = f"{function} is not judged: no forward or loss of it was recognised"
-            user_file.failures.append((f"{path}:{place}", problem))
+        for line, function in not_taken(candidates, user_file):
+            problem = f"{path}:{line}: {function} is not judged: no forward or loss of it was recognised"
+            fix = "name its forward and its backward so, and let forward return its output"
+            left.append(Found(function, None, None, None, problem=CheckError(problem, fix=fix)))
     if not is_script:  # whose parts they are, and it is checked
         known = {each.backward_name or each.name for each in checked}
         run = run_by(checked, user_file)

@@ -77,9 +77,7 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     made = {name: cls for name, value in own.items() if (cls := _class_of_closures(value)) is not None}
     own = {name: value for name, value in own.items() if _maker_of(value) not in made} | made
     found = list(_with_backward(own))
-    rules = {
-        id(getattr(each.forward, part, None)) for each in found for part in ("fwd", "bwd", "jvp")
-    }  # JAX's
+    rules = _registered(found)
     plain = {name: written_forward(value) if is_only_jitted(value) else value for name, value in own.items()}
     functions = {
         name: value
@@ -136,6 +134,12 @@ def _module_of(value: Any) -> str:
     return str(getattr(getattr(value, "fun", value), "__module__", ""))
 
 
+def _registered(candidates: list[Candidate]) -> set[int]:
+    """Return the identities of the functions that JAX or a rule of handgrad holds as a candidate's backward."""
+    held = ("fwd", "bwd", "jvp", "backward_function")
+    return {id(getattr(each.forward, part, None)) for each in candidates for part in held}
+
+
 def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
     """Yield what has a backward of its own, under one name: ``Square``, and not ``square = Square.apply`` too."""
     seen = set()
@@ -183,18 +187,41 @@ def run_by(candidates: list[Candidate], user_file: UserFile) -> set[str]:
 
 
 def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each function or method that is called a backward, and that no candidate runs."""
-    run = run_by(candidates, user_file)
+    """Yield the line and the name of each function or method that carries gradients back, and that no candidate runs."""
+    run, registered = run_by(candidates, user_file), _registered(candidates)
     bases = {base for each in candidates for base in getattr(each.forward, "__mro__", ())}
     for name, value in _own(user_file).items():
         is_base = isinstance(value, type) and value in bases  # an object may have no hash
-        taken = name in run or is_base or has_backward(value)
-        for method, function in {} if taken else _functions_in(value).items():
-            if is_chain_name(method) and method not in run and not _is_abstract(function):
+        taken = name in run or is_base or has_backward(value) or id(value) in registered
+        functions = {} if taken else _functions_in(value)
+        is_apart = not functions.keys() & run
+        for method, function in functions.items():
+            carries = _carries_back(function) or (is_apart and _updates_by_errors(function))
+            if carries and method not in run and not _is_abstract(function):
                 yield (
                     function.__code__.co_firstlineno,
                     f"{name}.{method}" if isinstance(value, type) else name,
                 )
+
+
+def _carries_back(function: FunctionType) -> bool:
+    """Whether a function is called a backward, or as gradients are of which it is given none: no ``flatten_grads(grads)``."""
+    name, given = function.__name__, [each for each in required(function) if each != "self"]
+    of_gradients = bool({*words_of(name)} & {"gradients", "grads"})
+    return is_chain_name(name) and (
+        not of_gradients or (given != [] and not any(map(is_gradient_name, given)))
+    )
+
+
+def _updates_by_errors(function: FunctionType) -> bool:
+    """Whether a function named as an update reads errors or deltas, and no gradients as an optimiser does."""
+    read = [plain(each) for each in (*function.__code__.co_names, *function.__code__.co_varnames)]
+    by_errors = any(each.startswith(("delta", "error")) for each in read)
+    return (
+        bool({*words_of(function.__name__)} & {*UPDATING})
+        and by_errors
+        and not any("grad" in each for each in read)
+    )
 
 
 def _own(user_file: UserFile) -> dict[str, Any]:
