@@ -31,8 +31,10 @@ from handgrad.checking.interfaces.methods import (
 )
 from handgrad.checking.interfaces.names import SAVED, is_floating, is_upstream_name, names_of_array, plain
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
-from handgrad.checking.interfaces.script_lines import has_gradients, has_update, line_of_update
-from handgrad.checking.interfaces.scripts import adapt_script, is_training, script_steps
+from handgrad.checking.interfaces.script_lines import has_gradients
+from handgrad.checking.interfaces.script_training import script_steps
+from handgrad.checking.interfaces.script_updates import has_update, line_of_update
+from handgrad.checking.interfaces.scripts import adapt_script, is_training
 from handgrad.checking.interfaces.signatures import (
     returned_names,
 )

@@ -17,7 +17,7 @@ from handgrad.checking.interfaces.names import (
     is_gradient,
     is_target,
 )
-from handgrad.checking.interfaces.script_lines import names_in
+from handgrad.checking.interfaces.script_updates import names_in
 from handgrad.checking.interfaces.signatures import (
     definition_of,
     parameters_of,

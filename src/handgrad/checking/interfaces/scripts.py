@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import traceback
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path as File
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -34,26 +32,29 @@ from handgrad.checking.interfaces.names import (
     plain,
 )
 from handgrad.checking.interfaces.own_objects import Pair
-from handgrad.checking.interfaces.script_lines import (
-    ERRORS,
+from handgrad.checking.interfaces.script_errors import Error, error_in
+from handgrad.checking.interfaces.script_lines import ERRORS, after_updates, loss_calls, parts_of_script
+from handgrad.checking.interfaces.script_training import (
+    Code,
+    Training,
+    body_of,
+    places_in,
+    training_of,
+    value_at,
+)
+from handgrad.checking.interfaces.script_updates import (
     MOVES,
-    Error,
     Statements,
     added_in,
-    after_updates,
     changed_in,
-    computing,
     divided_in,
-    error_in,
     every,
     flat,
+    has_product,
     has_update,
-    leaves,
-    loss_calls,
     moved_by,
     names_in,
     parameters_in,
-    parts_of_script,
     penalty_factors,
 )
 from handgrad.checking.interfaces.signatures import (
@@ -62,14 +63,11 @@ from handgrad.checking.interfaces.signatures import (
 )
 from handgrad.checking.interfaces.tensors import (
     as_floats,
-    in_float64,
     is_array_like,
     numbers_in,
     to_numpy,
 )
 from handgrad.checking.subject import CheckError
-
-GIVEN = "__given__"  # the values of parameters, in the script's names
 
 
 def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
@@ -80,7 +78,7 @@ def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None
     names do not show it; a parameter without one is judged by how far the update moves it.
     """
     return _adapted(
-        _Code(file, flat, {"__name__": "__main__", "__file__": str(file)}), file.name, loss, gradients
+        Code(file, flat, {"__name__": "__main__", "__file__": str(file)}), file.name, loss, gradients
     )
 
 
@@ -93,9 +91,9 @@ def adapt_training(function: Function, given: Mapping[str, Any]) -> Pair:
             f"{function.__name__} takes {missing!r}, and the inputs have no {missing!r}",
             fix=f'add it to the inputs: {{"{missing}": …}}',
         )
-    code = _Code(
+    code = Code(
         File(function.__code__.co_filename),
-        lambda tree: _body_of(function, tree),
+        lambda tree: body_of(function, tree),
         {**function.__globals__, **defaults, **given},
         parameters_of(function),
     )
@@ -132,12 +130,9 @@ def _global_arrays(function: Function) -> set[str]:
 
 def _computes(update: ast.stmt) -> bool:
     """Whether an update computes its gradient itself: ``w -= lr * X.T @ (p - y)``."""
-    sums = {"dot", "matmul", "outer", "sum", "mean"}
-    nodes = list(ast.walk(update))
-    return any(isinstance(each, ast.MatMult) for each in nodes) or any(
-        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in sums
-        for each in nodes
-    )
+    called = (node.func for node in ast.walk(update) if isinstance(node, ast.Call))
+    summed = any(isinstance(each, ast.Attribute) and each.attr in ("sum", "mean") for each in called)
+    return summed or has_product(update)
 
 
 def makes_state(method: Function, forward: Function | None) -> bool:
@@ -157,24 +152,8 @@ def makes_state(method: Function, forward: Function | None) -> bool:
     return bool(made & {*parameters_in(updates, before), *read})
 
 
-@dataclass(frozen=True)
-class _Code:
-    """Lines that train: their file, how they are found in its tree, and the names that they begin with."""
-
-    file: File
-    statements: Callable[[ast.Module], Statements]
-    names: Mapping[str, Any]
-    given: Collection[str] = ()  # those among them that its caller gives
-
-
-def _body_of(function: Function, tree: ast.Module) -> Statements:
-    name, line = function.__name__, function.__code__.co_firstlineno
-    definitions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == name]
-    return min(definitions, key=lambda each: abs(each.lineno - line)).body
-
-
-def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
-    training = _training(code, title)
+def _adapted(code: Code, title: str, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
+    training = training_of(code, title)
     head, body, updates = training.parts
     with _located(
         code.file, "mend it first: gradients can be judged only when its lines run up to the first update"
@@ -195,7 +174,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
 
 
 def _read(
-    training: _Training,
+    training: Training,
     title: str,
     names: Mapping[str, Any],
     found: Mapping[str, Any],
@@ -254,7 +233,7 @@ def _other_moves(updates: Statements, gradients: Mapping[str, str]) -> list[str]
     return [f"the update was not judged, only its gradients: {found[0]}{more}"] if found else []
 
 
-def _unjudged(training: _Training, found: Mapping[str, Any], judged: Collection[str]) -> list[str]:
+def _unjudged(training: Training, found: Mapping[str, Any], judged: Collection[str]) -> list[str]:
     """Return that an update moves what forward may read, and that is not judged: its rate has an unusual name."""
     head, body, updates = training.parts
     read = names_in([*head, *body], ast.Load)
@@ -264,68 +243,11 @@ def _unjudged(training: _Training, found: Mapping[str, Any], judged: Collection[
     return [f"the update of {', '.join(moved)} was not judged"] if moved else []
 
 
-@dataclass(frozen=True)
-class _Training:
-    """The lines of a training as two functions, before the first update and of it, and what the update moves."""
-
-    code: _Code
-    statements: Statements
-    parts: tuple[Statements, Statements, Statements]  # before the loop, in it before the update, the update
-    parameters: list[str]
-    main: FunctionType
-    step: FunctionType
-    data: Mapping[str, Any]  # names that the lines begin with and may change: arrays, and a method's object
-
-    def run(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the lines before the update with the given values of names; return all names."""
-        changed = {name: given[name] for name in self.code.given if name in given}
-        names = {**self.main.__globals__, **copy.deepcopy(self.data), **changed, GIVEN: given, ERRORS: []}
-        with in_float64():
-            exec(self.main.__code__, names)
-        return names
-
-
-def _training(code: _Code, title: str) -> _Training:
-    """Return the lines of a training, compiled; an error where they move nothing or return early."""
-    file = code.file
-    try:
-        tree = ast.parse(file.read_bytes())
-    except OSError:
-        raise CheckError(f"the source of {title} was not found", fix="write it into a file") from None
-    statements = code.statements(tree)
-    is_updated = any(map(has_update, statements))
-
-    def parts(tree: ast.Module) -> tuple[Statements, Statements, Statements]:
-        return parts_of_script(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
-
-    head, body, updates = parts(tree)
-    known = {*code.given, *(name for name, value in code.names.items() if is_array_like(value))}
-    parameters = parameters_in(updates, [*head, *body], known) if is_updated else leaves(body)
-    if not parameters:
-        raise CheckError(
-            f"{file}: no line moves a parameter by a gradient",
-            fix="write the update: W -= learning_rate * dW",
-        )
-    if any(isinstance(each, ast.Return) for each in every([*head, *body])):
-        raise CheckError(f"{title} returns before its first update", fix="take that return out")
-
-    def before_update(tree: ast.Module) -> Statements:
-        head, body, _ = parts(tree)
-        return _reading_given(computing([*head, *body]), parameters)
-
-    main = _compiled(before_update(tree), file, code.names)
-    step = _compiled(updates, file, code.names)
-    main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
-    step.__dict__["statements"] = lambda tree: parts(tree)[2]
-    data = {name: value for name, value in code.names.items() if is_array_like(value) or name == "self"}
-    return _Training(code, statements, (head, body, updates), parameters, main, step, data)
-
-
-def _floating(names: Mapping[str, Any], training: _Training) -> dict[str, Any]:
+def _floating(names: Mapping[str, Any], training: Training) -> dict[str, Any]:
     """Return what the lines make or move of floating point; a parameter that starts as a whole number is a float."""
     known = training.data.keys() - set(training.parameters)
-    found = {name: value for name, value in _places(names) if name not in known and is_floating(value)}
-    whole = {name: _at(names, name) for name in training.parameters if name not in found}
+    found = {name: value for name, value in places_in(names) if name not in known and is_floating(value)}
+    whole = {name: value_at(names, name) for name in training.parameters if name not in found}
     found |= {name: float(value) for name, value in whole.items() if type(value) is int}
     return found | {name: as_floats(value) for name, value in whole.items() if numbers_in(value)}
 
@@ -339,7 +261,7 @@ def _loss_name(found: Mapping[str, Any], statements: Statements) -> str:
 
 
 def _stepping(
-    training: _Training, gradients: Collection[str], moved: Collection[str], names: Mapping[str, Any]
+    training: Training, gradients: Collection[str], moved: Collection[str], names: Mapping[str, Any]
 ) -> Callable[[dict[str, Any], dict[str, Any], list[Any]], dict[Path, Any]]:
     """Return what runs the update: the gradients by name are as computed, those of ``moved`` what it moves, by the rate."""
     moves = [each for each in training.parts[2] if has_update(each)]
@@ -347,12 +269,12 @@ def _stepping(
 
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
         found: dict[Path, Any] = {
-            ("new", gradient): to_numpy(_at(names, gradient)) * (-1 if gradient in added else 1)
+            ("new", gradient): to_numpy(value_at(names, gradient)) * (-1 if gradient in added else 1)
             for gradient in gradients
         }
-        before = {name: np.array(to_numpy(_at(names, name))) for name in moved}
+        before = {name: np.array(to_numpy(value_at(names, name))) for name in moved}
         exec(training.step.__code__, names)
-        found |= {("moved", name): (before[name] - to_numpy(_at(names, name))) / rate for name in moved}
+        found |= {("moved", name): (before[name] - to_numpy(value_at(names, name))) / rate for name in moved}
         return {path: np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for path, g in found.items()}
 
     return backward
@@ -390,18 +312,6 @@ def _later_loss(
     return None
 
 
-def _places(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return names and the object's attributes, with their values."""
-    attributes = getattr(names.get("self"), "__dict__", {})
-    return [*names.items(), *((f"self.{name}", value) for name, value in attributes.items())]
-
-
-def _at(names: Mapping[str, Any], place: str) -> Any:
-    """Return the value of a name or an attribute of the object."""
-    name, _, attribute = place.partition(".")
-    return getattr(names[name], attribute) if attribute else names[name]
-
-
 def _made_by_losses(statements: Statements) -> set[str]:
     """Return the names of what functions return that are called losses."""
     found = set()
@@ -431,7 +341,7 @@ def _with_implied_loss(
 
     def penalty(names: dict[str, Any]) -> Any:
         squares = (
-            eval(factor, names) * np.sum(np.where(moves, _at(names, name), 0.0) ** 2)
+            eval(factor, names) * np.sum(np.where(moves, value_at(names, name), 0.0) ** 2)
             for name, (factor, moves) in penalties.items()
         )
         return sum(squares)
@@ -456,53 +366,6 @@ def _with_implied_loss(
     )
 
 
-def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | None:
-    """Return a script's names before its training loop, and what runs one step of it; None where it has no loop."""
-    head, body, updates = parts_of_script(flat(ast.parse(file.read_bytes())), file)
-    if not body:
-        return None
-    names = {"__name__": "__main__", "__file__": str(file), ERRORS: deque(maxlen=0)}  # which nobody asks for
-    start = _compiled(head, file, names)
-    names = start.__globals__
-    exec(start.__code__, names)
-    step = _compiled([*body, *updates], file, {}).__code__
-    return names, lambda: exec(step, names)
-
-
-def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
-    """Put the given value of each parameter behind the line that makes it, or before all others."""
-    result: Statements = []
-    statements = [each for each in statements if not isinstance(each, ast.Global)]  # all names are, here
-    left = set(parameters)
-
-    def read(names: set[str]) -> Statements:
-        return ast.parse("\n".join(f"{name} = {GIVEN}.get({name!r}, {name})" for name in sorted(names))).body
-
-    for statement in statements:
-        made = names_in([statement], ast.Store) & left
-        result += [statement, *read(made)]
-        left -= made
-    return [*read(left), *result]  # those that are there before: an object's, the module's
-
-
-def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> FunctionType:
-    """Return statements as a function, whose code can be exchanged; it holds their tree, and what they import."""
-    imports: Statements = [each for each in statements if isinstance(each, ast.Import | ast.ImportFrom)]
-    names: dict[str, Any] = dict(known)
-    exec(compile(ast.Module(imports, []), str(file), "exec"), names)
-    others = [each for each in statements if each not in imports]
-    tree = ast.fix_missing_locations(ast.Module(others, []))
-    try:
-        code = compile(tree, str(file), "exec")
-    except SyntaxError as error:  # a continue without its loop
-        raise CheckError(
-            f"{file}:{error.lineno}: its lines do not run one after the other: {error.msg}"
-        ) from None
-    function = FunctionType(code, names)
-    function.__dict__["tree"] = tree
-    return function
-
-
 def _gradients(
     found: Mapping[str, Any], parameters: list[str], multiplied: Collection[str]
 ) -> dict[str, str]:
@@ -524,7 +387,7 @@ def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
         factors += [node.left] if isinstance(node.op, ast.Div) else []
     factors = [each.operand if isinstance(each, ast.UnaryOp) else each for each in factors]
     by_name = [name for name in map(ast.unparse, factors) if not is_gradient_name(name)]
-    values = dict(_places(names))
+    values = dict(places_in(names))
     known = [values.get(name) for name in sorted(by_name, key=lambda name: plain(name) not in RATES)]
     literal = [each.value for each in factors if isinstance(each, ast.Constant)]
     numbers = (value for value in (*known, *literal) if isinstance(value, float | int))

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from handgrad.checking.interfaces.script_lines import moved_by, names_in
+from handgrad.checking.interfaces.script_updates import moved_by, names_in
 from handgrad.checking.repair.edit_table import LIKE_IT
 from handgrad.checking.repair.expressions import Observed, fill, is_float, sizes
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
