@@ -27,10 +27,7 @@ OWN = ("tree", "tree_util", "dtypes")  # modules of JAX's that need no counterpa
 def jax_on_numpy(function: Any) -> Callable[..., Any] | None:
     """Return a JAX function on NumPy's arrays, or None when its source is out of reach."""
     start = unwrapped(function)
-    if not isinstance(start, FunctionType):
-        return None
-
-    return _copied(start, counterpart)
+    return _copied(start) if isinstance(start, FunctionType) else None
 
 
 def rule_on_numpy(function: Any) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
@@ -38,7 +35,7 @@ def rule_on_numpy(function: Any) -> tuple[Callable[..., Any], Callable[..., Any]
     both = [getattr(function, name, None) for name in ("fwd", "bwd")]
     if not all(isinstance(each, FunctionType) for each in both):
         return None
-    fwd, bwd = (_copied(each, counterpart) for each in both if isinstance(each, FunctionType))
+    fwd, bwd = (_copied(each) for each in both if isinstance(each, FunctionType))
     return fwd, bwd
 
 
@@ -166,12 +163,14 @@ def unwrapped(function: Any) -> Any:
     return function
 
 
-def _copied(start: FunctionType, bound: Callable[[Any], Any]) -> FunctionType:
-    """Copy a function and its module's others into names of their own, each bound to something else."""
+def _copied(start: FunctionType) -> FunctionType:
+    """Copy a function and its module's others into names of their own, each bound to NumPy's counterpart."""
     names: dict[str, Any] = {}
 
     def cell_of(cell: CellType) -> CellType:
-        return cell if cell == CellType() else CellType(bound(cell.cell_contents))  # it may be empty still
+        return (
+            cell if cell == CellType() else CellType(counterpart(cell.cell_contents))
+        )  # it may be empty still
 
     def copy(function: FunctionType) -> FunctionType:
         closure = tuple(map(cell_of, function.__closure__ or ()))
@@ -182,5 +181,5 @@ def _copied(start: FunctionType, bound: Callable[[Any], Any]) -> FunctionType:
     for name, value in start.__globals__.items():
         inner = unwrapped(value)
         own = isinstance(inner, FunctionType) and inner.__globals__ is start.__globals__
-        names[name] = copy(inner) if own else bound(value)
+        names[name] = copy(inner) if own else counterpart(value)
     return copy(start)

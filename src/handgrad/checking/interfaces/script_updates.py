@@ -49,8 +49,13 @@ def flat(tree: ast.Module) -> Statements:
     """Return the statements of a file, with those under ``if __name__ == "__main__"`` among them."""
     found: Statements = []
     for each in tree.body:
-        found += each.body if isinstance(each, ast.If) and "__main__" in ast.unparse(each.test) else [each]
+        found += each.body if is_main_guard(each) else [each]
     return found
+
+
+def is_main_guard(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """Whether a statement is ``if __name__ == "__main__"``."""
+    return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
 
 
 def penalty_factors(updates: Statements) -> dict[str, str]:
@@ -155,13 +160,11 @@ def _is_scaled_product(by: ast.expr) -> bool:
     return scaled and has_product(by)
 
 
-def has_product(value: ast.AST) -> bool:
-    """Whether a value is made by a matrix product."""
-    products = {"dot", "matmul", "outer"}
-    return any(
-        isinstance(node, ast.MatMult) or (isinstance(node, ast.Attribute) and node.attr in products)
-        for node in ast.walk(value)
-    )
+def has_product(code: ast.AST, *others: str) -> bool:
+    """Whether some code makes something by a matrix product, or by one of ``others``, functions by their names."""
+    calls = {"dot", "matmul", "outer", *others}
+    nodes = ast.walk(code)
+    return any(isinstance(each, ast.MatMult) or getattr(each, "attr", "") in calls for each in nodes)
 
 
 def _place(target: ast.expr) -> str:

@@ -130,9 +130,7 @@ def _global_arrays(function: Function) -> set[str]:
 
 def _computes(update: ast.stmt) -> bool:
     """Whether an update computes its gradient itself: ``w -= lr * X.T @ (p - y)``."""
-    called = (node.func for node in ast.walk(update) if isinstance(node, ast.Call))
-    summed = any(isinstance(each, ast.Attribute) and each.attr in ("sum", "mean") for each in called)
-    return summed or has_product(update)
+    return has_product(update, "sum", "mean")
 
 
 def makes_state(method: Function, forward: Function | None) -> bool:

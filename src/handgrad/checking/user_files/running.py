@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import has_update
+from handgrad.checking.interfaces.script_updates import is_main_guard
 from handgrad.checking.interfaces.tensors import finish_imports, without_history
 from handgrad.checking.subject import Array, CheckError
 from handgrad.errors import HandgradError
@@ -96,8 +97,7 @@ class UserFile:
         self.keep_arrays()
         with _as_a_script(self.path):
             for statement in self.tree.body:
-                if _is_main_guard(statement):
-                    assert isinstance(statement, ast.If)
+                if is_main_guard(statement):
                     for inner in statement.body:
                         _run(self, inner)
             for text in _docstrings(self.tree):
@@ -218,10 +218,6 @@ def _place(error: BaseException, path: Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
     return f"{path}:{own[-1]}" if own else str(path)
-
-
-def _is_main_guard(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
 
 
 def _docstrings(tree: ast.Module) -> Iterator[str]:
