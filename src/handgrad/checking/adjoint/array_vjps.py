@@ -151,13 +151,10 @@ def _moved(site: Site) -> str | None:
 
 
 ENTRIES |= {
-    "squeeze": "g.reshape(a.shape)",
-    "swapaxes": "g.swapaxes({axis1}, {axis2})",
-    "moveaxis": "np.moveaxis(g, {destination}, {source})",
-    "flip": "np.flip(g, axis={axis})",
-    "tril": "np.tril(g, {k})",
+    "squeeze": "g.reshape(a.shape)", "swapaxes": "g.swapaxes({axis1}, {axis2})",
+    "moveaxis": "np.moveaxis(g, {destination}, {source})", "flip": "np.flip(g, axis={axis})", "tril": "np.tril(g, {k})",
     "triu": "np.triu(g, {k})",
-}
+}  # fmt: skip
 
 
 @entry("reshape")

@@ -39,12 +39,9 @@ ENOUGH = 1.0  # of an edit's cost: when all is explained, what costs so much mor
 EVERYWHERE = 0.3  # more cost for one edit at several places
 TOLD_APART = 20  # tolerances between the wrong gradient and the right one, at the least
 BY_CHANCE = {
-    "wrong-sign": 1.2,
-    "wrong-evaluation-point": 0.6,
-    "wrong-local-derivative": 1.2,
-    "extra-term": 0.3,
+    "wrong-sign": 1.2, "wrong-evaluation-point": 0.6, "wrong-local-derivative": 1.2, "extra-term": 0.3,
     "stale-or-mutated-state": 1.0,
-}
+}  # fmt: skip
 """What mutations cost more of which there are many, some of which may give the same numbers as a simple one."""
 
 

@@ -62,31 +62,11 @@ from handgrad.network import Network
 from handgrad.rules import Rule
 
 __all__ = [
-    "Closures",
-    "Pair",
-    "adapt_script",
-    "alias_of",
-    "class_of_closures",
-    "flag_of",
-    "gradient_attribute",
-    "has_backward",
-    "has_gradients",
-    "has_update",
-    "is_chain_name",
-    "is_only_jitted",
-    "is_peer",
-    "is_training",
-    "line_of_update",
-    "methods_of",
-    "operations_of",
-    "pair_of",
-    "pullback_of",
-    "returns_loss_and_gradients",
-    "script_steps",
-    "trains_alone",
-    "with_surrogate",
-    "written_forward",
-]
+    "Closures", "Pair", "adapt_script", "alias_of", "class_of_closures", "flag_of", "gradient_attribute", "has_backward",
+    "has_gradients", "has_update", "is_chain_name", "is_only_jitted", "is_peer", "is_training", "line_of_update",
+    "methods_of", "operations_of", "pair_of", "pullback_of", "returns_loss_and_gradients", "script_steps", "trains_alone",
+    "with_surrogate", "written_forward",
+]  # fmt: skip
 
 
 def has_backward(thing: Any) -> bool:

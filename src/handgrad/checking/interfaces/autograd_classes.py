@@ -24,16 +24,8 @@ from handgrad.checking.subject import Array
 DATA = ("data", "value", "val", "array", "x", "v")
 GRADIENTS = ("grad", "gradient", "g", "derivative", "adjoint")
 OPERATORS = (
-    "__add__",
-    "__mul__",
-    "__sub__",
-    "__truediv__",
-    "__pow__",
-    "__matmul__",
-    "__neg__",
-    "__rsub__",
-    "__rtruediv__",
-)
+    "__add__", "__mul__", "__sub__", "__truediv__", "__pow__", "__matmul__", "__neg__", "__rsub__", "__rtruediv__",
+)  # fmt: skip
 OTHERS = {"other", "o", "y", "b", "x", "that", "rhs", "right", "tensor", "t", "v", "w", "weight", "weights"}
 FLAGS = {"requiresgrad", "autograd", "track", "trackgrad"}
 NO_OPERATIONS = (

@@ -52,30 +52,11 @@ TRAININGS = (
 
 
 CHAIN_WORDS = {
-    "backward",
-    "backwards",
-    "bwd",
-    "backprop",
-    "backpropagation",
-    "backpropagate",
-    "bprop",
-    "gradients",
-    "grads",
-}
+    "backward", "backwards", "bwd", "backprop", "backpropagation", "backpropagate", "bprop", "gradients", "grads",
+}  # fmt: skip
 NO_CHAIN = {
-    "zero",
-    "check",
-    "numerical",
-    "numeric",
-    "clip",
-    "apply",
-    "update",
-    "print",
-    "clear",
-    "reset",
-    "plot",
-    "init",
-}
+    "zero", "check", "numerical", "numeric", "clip", "apply", "update", "print", "clear", "reset", "plot", "init",
+}  # fmt: skip
 
 
 class Methods(NamedTuple):

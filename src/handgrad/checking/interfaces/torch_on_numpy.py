@@ -23,17 +23,9 @@ from handgrad.checking.interfaces.numpy_counterparts import (
 )
 
 RENAMED = {
-    "dim": "axis",
-    "keepdim": "keepdims",
-    "negative_slope": "slope",
-    "num_classes": "classes",
-    "src": "values",
-    "source": "values",
-    "dims": "axis",
-    "dim1": "axis1",
-    "dim2": "axis2",
-    "normalized_shape": "shape",
-}
+    "dim": "axis", "keepdim": "keepdims", "negative_slope": "slope", "num_classes": "classes", "src": "values",
+    "source": "values", "dims": "axis", "dim1": "axis1", "dim2": "axis2", "normalized_shape": "shape",
+}  # fmt: skip
 IDLE = ("inplace", "dtype", "device", "out", "_stacklevel", "layout", "memory_format", "generator")
 """Options that change no numbers."""
 

@@ -15,13 +15,8 @@ from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, c
 
 CLOSE = ("isclose", "allclose")
 SQUARES = (
-    "square",
-    "var",
-    "std",
-    "norm",
-    "power",
-    "pow",
-)  # whose derivatives have a factor of 2, or of a half
+    "square", "var", "std", "norm", "power", "pow",
+)  # fmt: skip  # whose derivatives have a factor of 2, or of a half
 BOUNDED = ("maximum", "minimum", "clip")  # as good as comparisons
 
 

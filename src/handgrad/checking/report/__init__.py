@@ -5,12 +5,5 @@ from handgrad.checking.report.report import ArgumentResult, Finding, Report, Ver
 from handgrad.checking.report.text import COLOURS, coloured_parts
 
 __all__ = [
-    "COLOURS",
-    "ArgumentResult",
-    "Finding",
-    "Report",
-    "Verdict",
-    "coloured_parts",
-    "not_proved",
-    "tried",
-]
+    "COLOURS", "ArgumentResult", "Finding", "Report", "Verdict", "coloured_parts", "not_proved", "tried",
+]  # fmt: skip

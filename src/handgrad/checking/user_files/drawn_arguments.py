@@ -194,16 +194,8 @@ class Options:
         if low in RATES and low != "alpha":
             return [0.1]
         is_array = low.startswith(SCALES) or low in (
-            "x",
-            "w",
-            "b",
-            "weights",
-            "weight",
-            "bias",
-            "biases",
-            "data",
-            "inputs",
-        )
+            "x", "w", "b", "weights", "weight", "bias", "biases", "data", "inputs",
+        )  # fmt: skip
         if constructs and not is_array:
             return [FRACTIONS[low], *self._whole(low)] if low in FRACTIONS else [*self._whole(low), 0.1]
         return self._of_array(name, low)

@@ -45,12 +45,5 @@ OTHERS = {  # tried when no layout fits as it is
 }  # fmt: skip
 
 INDICES = (
-    "labels",
-    "classes c",
-    "index",
-    "label",
-    "labels l",
-    "indices",
-    "sequence",
-    "labels 2 t",
-)  # of rows of arrays
+    "labels", "classes c", "index", "label", "labels l", "indices", "sequence", "labels 2 t",
+)  # fmt: skip  # of rows of arrays

@@ -35,17 +35,8 @@ DEPTH = 2  # of functions that call each other, in which an argument is followed
 UPSTREAM = ("d", "grad", "up", "delta", "err", "nextgrad", "g")
 CONTEXT = ("ctx", "context", "self")  # of a torch.autograd.Function
 ALSO_BACKWARDS = {
-    "x",
-    "activation",
-    "lr",
-    "learningrate",
-    "alpha",
-    "eta",
-    "lambd",
-    "reg",
-    "parameters",
-    "params",
-}
+    "x", "activation", "lr", "learningrate", "alpha", "eta", "lambd", "reg", "parameters", "params",
+}  # fmt: skip
 
 
 def functions_of(candidate: Candidate) -> list[Callable[..., Any]]:

@@ -8,32 +8,16 @@ from typing import Any
 from handgrad.checking.interfaces.names import plain
 
 ONE_INDEX = (
-    "center",
-    "centre",
-    "context",
-    "outside",
-    "word",
-    "pos",
-    "user",
-    "item",
-    "action",
-)  # context_idx, and no s
+    "center", "centre", "context", "outside", "word", "pos", "user", "item", "action",
+)  # fmt: skip  # context_idx, and no s
 
 STATES = {
     "prevh", "h0", "hprev", "hidden", "state", "prevc", "cprev", "hiddenstate", "c0", "prevhidden", "a0", "s0",
     "h", "c",
 }  # fmt: skip
 ATTENDED = {
-    "q",
-    "k",
-    "v",
-    "query",
-    "key",
-    "value",
-    "queries",
-    "keys",
-    "values",
-}  # of one rank, if drawn together
+    "q", "k", "v", "query", "key", "value", "queries", "keys", "values",
+}  # fmt: skip  # of one rank, if drawn together
 SCALES = ("gamma", "scale", "shift", "beta", "gain")
 LISTS = {
     "layers", "sizes", "layersizes", "layerdims", "layersdims", "dims", "topology", "architecture", "structure",

@@ -37,15 +37,8 @@ EAGER = 100  # such calls that JAX runs line by line; then it compiles what it i
 INERT = {"MPLBACKEND": "Agg"}  # no windows
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 SLOW = (
-    "torch",
-    "jax",
-    "autograd",
-    "tensorflow",
-    "scipy",
-    "sklearn",
-    "matplotlib",
-    "pandas",
-)  # seconds to import
+    "torch", "jax", "autograd", "tensorflow", "scipy", "sklearn", "matplotlib", "pandas",
+)  # fmt: skip  # seconds to import
 BUSY = 5  # times the limit, of a machine that does other things
 MOST_BYTES = 2**26  # of an array that is copied: it holds data, and no parameter
 MADE = 4  # results of a function that returns functions: one of them takes the arguments of the first call
