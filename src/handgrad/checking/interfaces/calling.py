@@ -70,8 +70,7 @@ def _left_by(function: Function, world: World) -> Any:
 def in_world(function: Function, world: World) -> Function:
     """Return a function that runs with the world's object and global variables in place of the originals."""
     if "self" in world and getattr(function, "__self__", None) is not None:
-        method: Function = getattr(world["self"], function.__name__)
-        return method
+        function = getattr(world["self"], function.__name__)
     return functools.partial(_with_globals, function, world) if MODULE in world else function
 
 
@@ -96,7 +95,7 @@ def globals_of(
     A parameter is an array that forward reads, and that backward sets or changes in place, or whose gradient it has by name,
     or that is of one of the ``shapes``.
     """
-    read, written = _global_names(forward), _global_names(backward)
+    read, written = global_names(forward), global_names(backward)
     values = getattr(forward, "__globals__", {})
     stored = [name for name, stores in [*read.items(), *written.items()] if stores]
     variables = {name for each in _reached(backward) for name in each.__code__.co_varnames} | written.keys()
@@ -115,7 +114,15 @@ def globals_of(
     return {**found, MODULE: [*dict.fromkeys([*found, *stored])]} if found else {}
 
 
-def _global_names(function: Function) -> dict[str, bool]:
+def with_variables(world: World, *functions: Function) -> World:
+    """Return a world that knows those of its values as global variables that functions read, and take as no argument."""
+    taken = {name for each in functions for name in parameters_of(each)}
+    read = {name for each in functions for name in global_names(each)} - taken
+    names = [name for name in world if name in read and name not in world.get(MODULE, ())]
+    return {**world, MODULE: [*world.get(MODULE, ()), *names]} if names else world
+
+
+def global_names(function: Function) -> dict[str, bool]:
     """Return the names of the module that a function and those that it calls use, and whether they set them."""
     codes = [each.__code__ for each in _reached(function)]
     used = [each for code in codes for each in dis.get_instructions(code) if each.opname.endswith("_GLOBAL")]

@@ -24,6 +24,7 @@ from handgrad.checking.interfaces.calling import (
     globals_of,
     named,
     trial_of,
+    with_variables,
 )
 from handgrad.checking.interfaces.closures import Closures, pullback_of, share_state
 from handgrad.checking.interfaces.implied_loss import (
@@ -91,7 +92,7 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
         return _of_loss(forward, world | globals_of(forward, forward, returned - given))
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
-    world |= globals_of(forward, backward)
+    world = with_variables(world | globals_of(forward, backward), forward, backward)
     try:
         return _of_functions(forward, backward, world)
     except CheckError:
@@ -104,7 +105,10 @@ def _of_functions(forward: Function, backward: Function, world: World) -> Pair:
     """Return a function and its backward, with the loss that it starts from where it takes no upstream gradient."""
     loss = _loss_between(forward, backward, world)
     target = _target_of(backward, forward, world) if loss is None else ""
-    if target and (MODULE in world or _returns_arrays(forward, world)):
+    if target and (
+        any(arrays_in(world[each]) for each in world.get(MODULE, ()) if each in world)
+        or _returns_arrays(forward, world)
+    ):
         return _of_implied_loss(forward, backward, world, target)
     return of_two(forward, backward, world, loss)
 
@@ -187,7 +191,7 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
             fix="give the method, as in check(net.my_backward, inputs=…)",
         )
     called = [method for method in known if method.__name__ == chosen]
-    world = {**named(_taking(inputs, [*called, *known]), inputs), "self": owner}
+    world = {**with_variables(named(_taking(inputs, [*called, *known]), inputs), *known), "self": owner}
     try:
         return _of_methods(forward, backward, losses, methods, world)
     except CheckError:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
+from handgrad.checking.interfaces.calling import global_names
 from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
 from handgrad.checking.interfaces.signatures import parameters_of, required, returned_names
 from handgrad.checking.interfaces.tensors import as_floats, in_float64, is_array, jax_in_float64
@@ -32,6 +33,8 @@ from handgrad.checking.user_files.running import Call, UserFile
 
 LARGEST = 5000  # entries of an array in an example: with more, only the first rows are taken
 FEW_ROWS = 8
+CLASSES = 20  # of which a row of each is taken too
+WHOLE = 300_000  # entries of an array of which all rows are taken where a backward does not take only some
 OPTIONS = {"activation", "reg", "lambd", "lr", "learningrate", "eta"}
 
 
@@ -120,7 +123,9 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
                 function == backward and is_upstream_name(name)
             )
             asked = k == 0 or name in needed or not is_upstream or _is_asked_for(name)
-            asked = asked and not (k and name in results)
+            asked = asked and not (
+                k and (name in results or call.returned.get(name) == functions[0].__name__)
+            )
             if name not in given and _is_filled(value, given):
                 given[name] = {key: np.zeros_like(each) for key, each in value.items()}
             elif name not in given and asked and (name in needed or k or name == "self"):
@@ -158,17 +163,24 @@ def _examples_with(
     if off:
         forward = copy.deepcopy(forward)
         vars(forward).update({name: _telling(name, held[name]) for name in off})
-    rows = _rows(given)
-    inputs = {name: _telling(name, _fewer_rows(value, rows)) for name, value in given.items()}
-    floating = _floating(inputs)
-    for tried in (*_strided(floating), floating, inputs):
-        fits = _fits(forward, candidate, tried)
+    options = [(given, "")]
+    if rows := _rows(given):
+        chosen = _chosen(given, rows)
+        some = {name: _some_rows(value, rows, chosen) for name, value in given.items()}
+        some |= _counting(rows, len(chosen), candidate)
+        options.insert(0, (some, f", with {len(chosen)} of {rows} rows"))
+        largest = max(value.size for value in given.values() if isinstance(value, np.ndarray))
+        options = options[: 1 + (largest <= WHOLE)]
+    for inputs, said in (each for option in options for each in _variants(*option)):
+        fits = _fits(forward, candidate, inputs)
         if fits is not None:
             others = [name for name in given if is_no_penalty(name, given[name])]
-            other = [f", but {name} {tried[name]}" for name in others]
+            other = [f", but {name} {inputs[name]}" for name in others]
             other += [f", but {name} {vars(forward)[name]}" for name in off]
-            other += [", but stride 2"] if tried is not floating and tried is not inputs else []
-            yield Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other)), fits
+            yield (
+                Example(forward, candidate.backward, inputs, "as the file calls it" + "".join(other) + said),
+                fits,
+            )
 
 
 def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | None:
@@ -183,26 +195,23 @@ def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | 
     return True if stage >= ALL_MISSHAPEN else None
 
 
-def _strided(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield inputs with a stride of 2 for one of 1, which hides what is forgotten at any other."""
-    found: list[str] = []
+def _variants(inputs: dict[str, Any], said: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield inputs with a stride of 2 for one of 1, which hides what is forgotten at others; as floats; as they are."""
+    strides: list[str] = []
 
     def wider(name: str, value: Any) -> Any:
         if isinstance(value, dict):
             return {key: wider(str(key), each) for key, each in value.items()}
         if plain(name).startswith("stride") and isinstance(value, int) and value == 1:
-            found.append(name)
+            strides.append(name)
             return 2
         return value
 
-    changed = {name: wider(name, value) for name, value in inputs.items()}
-    if found:
-        yield changed
-
-
-def _floating(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return inputs with whole numbers as floating point, where they are data and no labels."""
-    return {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
+    inputs = {name: _telling(name, value) for name, value in inputs.items()}
+    floating = {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
+    changed = {name: wider(name, value) for name, value in floating.items()}
+    yield from [(changed, f"{said}, but stride 2")] if strides else []
+    yield from ((floating, said), (inputs, said))
 
 
 def _telling(name: str, value: Any) -> Any:
@@ -226,15 +235,36 @@ def _is_filled(value: Any, given: dict[str, Any]) -> bool:
 
 
 def _rows(given: dict[str, Any]) -> int:
-    """Return the number of rows of the first large array, or 0."""
-    large = [
-        value
-        for value in given.values()
-        if isinstance(value, np.ndarray) and value.ndim and value.size > LARGEST
-    ]
-    return len(large[0]) if large else 0
+    """Return the number of rows, or columns, of the first large array: how many targets there are; 0 without one."""
+    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray) and value.ndim}
+    large = [value for value in arrays.values() if value.size > LARGEST]
+    counts = {size for name, value in arrays.items() if is_target((name,)) for size in value.shape}
+    common = (size for value in large for size in value.shape if size in counts)
+    rows = max(common, default=len(large[0])) if large else 0
+    return rows if rows > FEW_ROWS else 0
 
 
-def _fewer_rows(value: Any, rows: int) -> Any:
-    shared = rows > FEW_ROWS and isinstance(value, np.ndarray) and value.ndim and len(value) == rows
-    return value[:FEW_ROWS] if shared else value
+def _chosen(given: dict[str, Any], rows: int) -> Any:
+    """Return the indices of a few rows: the first, and one of each class, without which one-hot rows are shorter."""
+    found = np.arange(FEW_ROWS)
+    for name, value in given.items():
+        if is_target((name,)) and np.shape(value) == (rows,) and np.asarray(value).dtype.kind in "iu":
+            first_of_each = np.unique(value, return_index=True)[1]
+            found = np.union1d(found, first_of_each) if len(first_of_each) <= CLASSES else found
+    return found
+
+
+def _some_rows(value: Any, rows: int, chosen: Any) -> Any:
+    """Return what is chosen of an array's rows, or of its columns, and any other value as it is."""
+    axes = [axis for axis, size in enumerate(np.shape(value)) if size == rows]
+    return np.take(value, chosen, axes[0]) if axes and isinstance(value, np.ndarray) else value
+
+
+def _counting(rows: int, count: int, candidate: Candidate) -> dict[str, int]:
+    """Return the global variables of a candidate's functions that are the number of rows, ``m``, as that of some rows."""
+    used = {
+        name: getattr(each, "__globals__", {}).get(name)
+        for each in functions_of(candidate)
+        for name in global_names(each)
+    }
+    return {name: count for name, value in used.items() if type(value) is int and value == rows}

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ import numpy as np
 
 from handgrad.checking.interfaces import has_update
 from handgrad.checking.interfaces.script_updates import is_main_guard
-from handgrad.checking.interfaces.tensors import finish_imports, without_history
+from handgrad.checking.interfaces.tensors import finish_imports, is_array_like, without_history
 from handgrad.checking.subject import Array, CheckError
 from handgrad.errors import HandgradError
 
@@ -53,6 +53,7 @@ class Call:
     """The first call of a function: its arguments by name, ``self`` among them, as they were."""
 
     arguments: dict[str, Any]
+    returned: dict[str, str] = field(default_factory=dict)  # of those that a function returned, its name
 
 
 @dataclass
@@ -68,6 +69,7 @@ class UserFile:
     made: dict[str, list[Any]] = field(
         default_factory=dict
     )  # what the first calls of a function with inner ones returned
+    results: dict[str, Any] = field(default_factory=dict)  # what each function returned last
     arrays: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # by name, with the values they had
     failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
     not_installed: list[str] = field(default_factory=list)  # modules that it imports
@@ -251,14 +253,18 @@ class _Recorder:
         if event == "return" and code.co_filename == self.file and code.co_cellvars:
             known = self.made.setdefault(code.co_name, [])
             known += [result] * (len(known) < MADE)
-        if event != "call" or code.co_filename != self.file or code.co_name.startswith("<"):
+        if code.co_filename != self.file or code.co_name.startswith("<"):
+            return
+        if event == "return" and result is not None:
+            self.user_file.results[code.co_name] = result
+        if event != "call":
             return
         self.since += 1
         owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else _class_of(code)
         if (owner, code.co_name) not in self.calls:
             self.since = 0
             self.user_file.keep_arrays()
-            call = _call(code, frame.f_locals)
+            call = _call(code, frame.f_locals, self.user_file.results)
             if call is not None:
                 self.calls[owner, code.co_name] = call
         if self.since == EAGER:
@@ -304,15 +310,20 @@ def _class_of(code: CodeType) -> str:
     return code.co_qualname.rpartition(".")[0].removesuffix(".<locals>")
 
 
-def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
-    """Return a call's arguments, copied; None where they cannot be."""
+def _call(code: CodeType, values: dict[str, Any], results: Mapping[str, Any]) -> Call | None:
+    """Return a call's arguments, copied, with the functions that returned them; None where they cannot be copied."""
     taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = [name for name in taken if not type(values.get(name)).__module__.startswith("torch.autograd")]
     try:
         given = {name: values[name] for name in names if name in values}
-        return Call(
-            copy.deepcopy(given, {id(each): copied for each, copied in without_history(given.values())})
-        )
+        copied = copy.deepcopy(given, {id(each): own for each, own in without_history(given.values())})
+        makers = {
+            id(part): name
+            for name, result in results.items()
+            for part in (result if isinstance(result, tuple) else (result,))
+            if is_array_like(part)
+        }
+        return Call(copied, {name: makers[id(value)] for name, value in given.items() if id(value) in makers})
     except Exception:  # whatever the copied object's own code raises: it holds a lock, a module
         return None
 
