@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -55,17 +56,17 @@ def losses_of_residual() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield losses of a prediction from which a target is subtracted already, with their formulas."""
     for formula, total in SUMS.items():
         for text, divisor in DIVISORS.items() if SQUARE in formula else ():
-
-            def loss(total: Any = total, divisor: Any = divisor, **values: Any) -> Any:
-                output = np.atleast_1d(to_numpy(values[OUTPUT]))
-                return total(output, 0) / divisor(output)
-
-            yield formula.replace(SQUARE, "output**2") + text, taking_output(loss)
+            yield formula.replace(SQUARE, "output**2") + text, taking_output(_loss(total, divisor))
 
 
-def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
+def _loss(
+    total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str = ""
+) -> Callable[..., Any]:
+    """Return a loss of the prediction and a target, or of the prediction alone, where that is the error already."""
+
     def loss(**values: Any) -> Any:
-        output, wanted = (np.atleast_1d(to_numpy(values[name])) for name in (OUTPUT, target))
+        output = np.atleast_1d(to_numpy(values[OUTPUT]))
+        wanted = np.atleast_1d(to_numpy(values[target])) if target else np.zeros(output.shape)
         if (
             wanted.dtype.kind in "iu" and wanted.size == 1 < output.size and output.ndim == 1
         ):  # one row's class
@@ -88,8 +89,33 @@ def taking_output(loss: Callable[..., Any], *others: str) -> Callable[..., Any]:
     return loss
 
 
-def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
-    """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes."""
+def loss_written_in(code: ast.AST) -> str:
+    """Return the formula of the squared error that some code computes, as it does to print it, or ""."""
+    for node in ast.walk(code):
+        match node:
+            case ast.Call(ast.Attribute(attr="sum" | "mean" as reduce), [error, *_]) if any(
+                map(_squares, ast.walk(error))
+            ):
+                halved = any(isinstance(each, ast.Constant) and each.value == 0.5 for each in ast.walk(error))
+                return "0.5 * " * halved + f"sum({SQUARE})" + " / size" * (reduce == "mean")
+    return ""
+
+
+def _squares(node: ast.AST) -> bool:
+    """Whether a node is the square of a difference."""
+    match node:
+        case ast.BinOp(ast.BinOp(op=ast.Sub()), ast.Pow(), ast.Constant(2)):
+            return True
+        case ast.Call(ast.Attribute(attr="square" | "power"), [ast.BinOp(op=ast.Sub()), *_]):
+            return True
+    return False
+
+
+def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
+    """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes.
+
+    Where none does, it is the one that is ``written`` in their file, unless all are a multiple of another's.
+    """
     best, most, exact = None, -1, -1
     every_pair = []
     for formula, pair in pairs:
@@ -105,7 +131,7 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
     if best is None:
         raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
     if most == 0:  # all may have the wrong sign, or a factor
-        best = max(every_pair, key=lambda each: (_proportional(each[1]), _opposite(each[1])))
+        best = max(every_pair, key=lambda each: _likeness(*each, written))
         found = _slopes(best[1], np.random.default_rng(1)).values()
         ratios = [given / slope for slope, given in found if slope]
         same = bool(ratios) and ratios[0] > 0 and np.allclose(ratios, ratios[0], rtol=AGREES, atol=0)
@@ -118,6 +144,12 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
             )
     formula, pair = best
     return replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
+
+
+def _likeness(formula: str, pair: Pair, written: str) -> tuple[bool, bool, int, int]:
+    """Return by what the most likely of losses is chosen of which no gradient agrees with the slopes."""
+    count = _proportional(pair)
+    return count == agreeing(pair)[1], formula == written, count, _opposite(pair)
 
 
 def _value(pair: Pair) -> Any:

@@ -64,22 +64,28 @@ def names_read(function: Callable[..., Any]) -> set[str]:
     return {_name_of(each) for each in nodes if isinstance(each, ast.Name | ast.Attribute)}
 
 
-def steps_beside(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the names to which a function's file assigns steps, products with a learning rate: ``dW`` of ``dW = lr * …``."""
+def file_of(function: Callable[..., Any]) -> ast.Module:
+    """Return the syntax tree of a function's file, empty where there is none; it is not to be changed."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return (
-        _steps_in(code.co_filename, tuple(linecache.getlines(code.co_filename)))
-        if code is not None
-        else frozenset()
-    )
+    name = code.co_filename if code is not None else ""
+    return _tree_of(name, tuple(linecache.getlines(name)))
 
 
 @lru_cache(maxsize=20)
-def _steps_in(_file: str, lines: tuple[str, ...]) -> frozenset[str]:
+def _tree_of(_file: str, lines: tuple[str, ...]) -> ast.Module:
     try:
-        tree = ast.parse("".join(lines))
+        return ast.parse("".join(lines))
     except SyntaxError:  # no file of Python's
-        return frozenset()
+        return ast.Module([], [])
+
+
+def steps_beside(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names to which a function's file assigns steps, products with a learning rate: ``dW`` of ``dW = lr * …``."""
+    return _steps_in(file_of(function))
+
+
+@lru_cache(maxsize=20)
+def _steps_in(tree: ast.Module) -> frozenset[str]:
     assigned = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
     products = (
         (each.targets[0], node)

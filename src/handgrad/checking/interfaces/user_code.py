@@ -32,6 +32,7 @@ from handgrad.checking.interfaces.implied_loss import (
     agreeing,
     best_fitting,
     implied_losses,
+    loss_written_in,
     losses_of_residual,
     most_agreeing,
     taking_output,
@@ -55,6 +56,7 @@ from handgrad.checking.interfaces.scripts import adapt_training, is_training
 from handgrad.checking.interfaces.signatures import (
     Role,
     definition_of,
+    file_of,
     inner_names,
     parameters_of,
     required,
@@ -359,7 +361,7 @@ def _of_implied_loss(
                     raise
                 # else a logarithm of what is negative
 
-    return best_fitting(pairs())
+    return best_fitting(pairs(), loss_written_in(file_of(backward)))
 
 
 def _losses_beside(backward: Function, target: str) -> Iterator[tuple[str, Function]]:

@@ -74,7 +74,7 @@ def mend(evidence: Evidence, first: FirstWrong | None = None, *, budget_s: float
     """Return a proved repair of the backward's source, or None when none was found or there is no source.
 
     Proved means: right at the user's inputs and at fresh ones, for several upstream gradients, under the whole
-    contract, at two dozen other inputs, and finite at zeros.
+    contract, at forty other inputs, and finite at zeros.
     """
     trace, others = evidence.trace, OtherInputs(evidence)
 

@@ -15,24 +15,15 @@ from handgrad.checking.interfaces import (
     methods_of,
     written_forward,
 )
-from handgrad.checking.interfaces.names import (
-    SAVED,
-    is_target,
-    plain,
-)
-from handgrad.checking.interfaces.signatures import (
-    definition_of,
-    parameters_of,
-    required,
-    returned_names,
-)
+from handgrad.checking.interfaces.names import SAVED, UPSTREAMS, is_target, plain
+from handgrad.checking.interfaces.signatures import definition_of, parameters_of, required, returned_names
 from handgrad.checking.interfaces.torch_functions import torch_class
 from handgrad.checking.interfaces.two_functions import update_after
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED, Parameter
 
 DEPTH = 2  # of functions that call each other, in which an argument is followed
-UPSTREAM = ("d", "grad", "up", "delta", "err", "nextgrad", "g")
+UPSTREAM = (*UPSTREAMS, "nextgrad", "g")
 CONTEXT = ("ctx", "context", "self")  # of a torch.autograd.Function
 ALSO_BACKWARDS = {
     "x", "activation", "lr", "learningrate", "alpha", "eta", "lambd", "reg", "parameters", "params",
