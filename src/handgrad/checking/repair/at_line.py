@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.names import is_gradient_name
 from handgrad.checking.intermediates import FirstWrong, RightNumbers
 from handgrad.checking.repair.expressions import Observed, is_end, is_float
 from handgrad.checking.repair.guard import OutOfTimeError
-from handgrad.checking.repair.module_source import Change, Edit, ModuleSource
+from handgrad.checking.repair.module_source import Change
 from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import Array
 from handgrad.tolerance import SAME, close
@@ -41,24 +38,6 @@ def fitting(
                 value = line.value()
             if value is not None and close(value, line.right, least=least):
                 yield change
-
-
-def where_assigned(source: ModuleSource, changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield what some changes make of a gradient for the line that assigns it, so that other lines read that too."""
-    for change in changes:
-        (edit, *more) = change.edits
-        if more or not isinstance(edit.old, ast.Name) or not isinstance(edit.new, ast.expr):
-            continue
-        if not is_gradient_name(edit.old.id):
-            continue
-        before = [
-            each for unit in source.units for each in ast.walk(unit)
-            if isinstance(each, ast.Assign) and each.lineno < edit.old.lineno
-            and [getattr(target, "id", "") for target in each.targets] == [edit.old.id]
-        ]  # fmt: skip
-        if before:
-            value = max(before, key=lambda each: each.lineno).value
-            yield replace(change, edits=(Edit(value, deepcopy(edit.new, {id(edit.old): value})),))
 
 
 class _Line:

@@ -17,7 +17,7 @@ from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.progress import tell
-from handgrad.checking.repair.at_line import fitting, where_assigned
+from handgrad.checking.repair.at_line import fitting
 from handgrad.checking.repair.changed_text import exchanged, text_with
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
@@ -277,8 +277,6 @@ class _Search:
             if self.trace is not None:
                 fits += missing_terms(sandbox, observed, self.trace, first)
             self._fitting = fits if first.numbers is not None and first.numbers.is_given else []
-            if len(self.target.gradients.keys() - sandbox.base) > 1:  # one mistake in what they all read
-                yield from where_assigned(source, fits)
             yield from fits
             tried = set(map(id, [*adding, *fits]))
             changes = [change for change in changes if id(change) not in tried]
