@@ -15,7 +15,7 @@ from handgrad.checking.interfaces import Closures, has_backward, is_peer, method
 from handgrad.checking.interfaces.calling import global_names
 from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
 from handgrad.checking.interfaces.signatures import parameters_of, required, returned_names
-from handgrad.checking.interfaces.tensors import as_floats, in_float64, is_array, jax_in_float64
+from handgrad.checking.interfaces.tensors import as_floats, in_float64, is_array, jax_in_float64, like
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
     ArgumentSearch,
@@ -25,6 +25,7 @@ from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED
 from handgrad.checking.user_files.fitting import (
     ALL_MISSHAPEN,
+    FITS,
     how_well_it_fits,
 )
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
@@ -45,7 +46,7 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
     recorded = list(_recorded(candidate, user_file))
     fitting = next((example for example, fits in recorded if fits), None)
     if fitting is not None:
-        return _of_one_step(fitting)
+        return _of_one_step(_with_optional(fitting, candidate))
     search = ArgumentSearch(candidate, user_file, made)
     example = search.run()
     if example is None and recorded:
@@ -56,7 +57,53 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
             given=f"the last were {search.described()}",
             fix="write an example in the file, and run it:\n" + lines_that_settle(candidate),
         )
-    return _of_one_step(example)
+    return _of_one_step(_with_optional(example, candidate))
+
+
+def _with_optional(example: Example, candidate: Candidate) -> Example:
+    """Return an example with arrays for forward's arguments that are None, where backward has a gradient for them.
+
+    Their shapes are tried, of the other arrays and of their axes: more gradients fit with the right one.
+    """
+    optional = [
+        name for name, each in parameters_of(functions_of(candidate)[0]).items() if each.default is None
+    ]
+    for name in (each for each in optional if example.inputs and example.inputs.get(each) is None):
+        arrays = [each for each in example.inputs.values() if is_array(each)]
+        known = _matched(example)
+        others = [*map(np.shape, arrays), *_output_shapes(example)] if known and arrays else []
+        for shape in dict.fromkeys(shape for each in others for shape in _shapes_beside(each)):
+            drawn = like(arrays[0], np.random.default_rng(5).normal(size=shape))
+            tried = replace(
+                example,
+                inputs={**example.inputs, name: drawn},
+                origin=f"{example.origin}, but {name} {shape}",
+            )
+            if _matched(tried) > known:
+                example = tried
+                break
+    return example
+
+
+def _output_shapes(example: Example) -> list[tuple[int, ...]]:
+    owner = example.forward if has_backward(example.forward) else copy.deepcopy(example.forward)
+    pair = pair_of(owner, example.backward, copy.deepcopy(example.inputs))
+    output = pair.forward(**pair.inputs) if isinstance(pair.inputs, dict) else ()
+    return [*map(np.shape, output if isinstance(output, tuple) else (output,))]
+
+
+def _shapes_beside(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    yield from (shape, shape[-1:], shape[:1], (1, *shape[-1:]), (*shape[:1], 1))
+
+
+def _matched(example: Example) -> int:
+    """Return how many gradients fit an example's arguments, 0 where one has another shape or it does not run."""
+    try:
+        with seeded(), np.errstate(all="ignore"):
+            stage, count, _ = how_well_it_fits(example.forward, example.backward, example.inputs)
+    except Exception:  # whatever the author's code raises at another shape
+        return 0
+    return count if stage == FITS else 0
 
 
 def _of_one_step(example: Example) -> Example:
