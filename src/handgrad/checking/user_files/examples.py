@@ -13,9 +13,23 @@ import numpy as np
 
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
 from handgrad.checking.interfaces.calling import global_names
-from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
+from handgrad.checking.interfaces.names import (
+    RATES,
+    is_floating,
+    is_gradient_name,
+    is_target,
+    is_upstream_name,
+    plain,
+)
 from handgrad.checking.interfaces.signatures import parameters_of, required, returned_names
-from handgrad.checking.interfaces.tensors import as_floats, in_float64, is_array, jax_in_float64, like
+from handgrad.checking.interfaces.tensors import (
+    as_floats,
+    in_float64,
+    is_array,
+    jax_in_float64,
+    like,
+    to_numpy,
+)
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
     ArgumentSearch,
@@ -113,8 +127,13 @@ def _of_one_step(example: Example) -> Example:
     rows = max(lengths, key=lengths.count, default=1)
     if rows == 1 or not _moves_with_rate(example):
         return example
-    first = {name: v[:1] if is_array(v) and v.ndim and len(v) == rows else v for name, v in inputs.items()}
-    single = replace(example, inputs=first, origin=f"{example.origin}; the first row: each makes a step")
+    data = {name: v for name, v in inputs.items() if is_array(v) and v.ndim and len(v) == rows}
+    row = next(
+        (k for k in range(rows) if all(np.any(to_numpy(v[k])) or is_target((n,)) for n, v in data.items())), 0
+    )
+    place = f"row {row}" if row else "the first row"
+    first = inputs | {name: v[row : row + 1] for name, v in data.items()}
+    single = replace(example, inputs=first, origin=f"{example.origin}; {place}: each makes a step")
     return example if _moves_with_rate(single) else single
 
 
@@ -243,7 +262,7 @@ def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | 
 
 
 def _variants(inputs: dict[str, Any], said: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield inputs with a stride of 2 for one of 1, which hides what is forgotten at others; as floats; as they are."""
+    """Yield inputs without what hides mistakes, a stride of 1 and arrays of zeros; as floats; and as they are."""
     strides: list[str] = []
 
     def wider(name: str, value: Any) -> Any:
@@ -256,9 +275,22 @@ def _variants(inputs: dict[str, Any], said: str) -> Iterator[tuple[dict[str, Any
 
     inputs = {name: _telling(name, value) for name, value in inputs.items()}
     floating = {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
-    changed = {name: wider(name, value) for name, value in floating.items()}
-    yield from [(changed, f"{said}, but stride 2")] if strides else []
+    drawn = {name: _drawn_like(value) for name, value in floating.items() if _hides(name, value)}
+    told = said + f", but {', '.join(drawn)} drawn, which it calls with 0" * bool(drawn)
+    changed = {name: wider(name, value) for name, value in (floating | drawn).items()}
+    yield from [(changed, f"{told}, but stride 2")] if strides else []
+    yield from [(floating | drawn, told)] if drawn else []
     yield from ((floating, said), (inputs, said))
+
+
+def _hides(name: str, value: Any) -> bool:
+    """Whether an array is 0 everywhere, and no target or gradient: what is multiplied with it would not show."""
+    is_data = is_array(value) and is_floating(value) and not (is_target((name,)) or is_gradient_name(name))
+    return is_data and np.size(to_numpy(value)) > 1 and not np.any(to_numpy(value))
+
+
+def _drawn_like(value: Any) -> Any:
+    return like(value, np.random.default_rng(5).uniform(0.2, 1.0, np.shape(value)))
 
 
 def _telling(name: str, value: Any) -> Any:
