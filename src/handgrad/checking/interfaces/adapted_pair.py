@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -57,12 +58,13 @@ def adapt(
     gradient, from the array's. Of what starts ``of_loss``, a gradient named otherwise than the data is not taken for theirs.
     """
     world = _in_float64(world)
-    runs = _Runs(world, run_forward, run_backward)
+    runs, limits = _Runs(world, run_forward, run_backward), list[str]()
     if matched is None:
         found = runs.at_example()
         matched = _matched(world, found, lambda path: _depends_on(runs.forward, world, path))
         matched |= _moved_elsewhere(runs, matched)
         matched = _without_data(matched) if of_loss else matched
+        limits = _unjudged_updates(found, matched)
         if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
             inside = _Runs(world, run_forward, run_inside)
             if before_step := _before_step(world, matched, inside.at_example()):
@@ -82,7 +84,27 @@ def adapt(
             given=f"the gradients are those of {', '.join(map(show_path, matched))}",
             fix="give the function that computes the loss from them, as in check(loss, backward, inputs=…)",
         )
-    return _pair_of(runs, name, matched)
+    return replace(_pair_of(runs, name, matched), limits=tuple(limits))
+
+
+def _unjudged_updates(found: Found, matched: Mapping[Path, Path]) -> list[str]:
+    """Return that a backward moves parameters otherwise than along what was found to be their gradients."""
+    moved = [
+        show_path(path)
+        for path, gradient in matched.items()
+        if gradient[0] != "moved" and not _is_along(found.get(("moved", *path)), found[gradient])
+    ]
+    return [f"the update of {', '.join(moved)} was not judged, only the gradients"] if moved else []
+
+
+def _is_along(step: Any, gradient: Any) -> bool:
+    """Whether a step is a multiple of a gradient, or none."""
+    if step is None or not np.any(step):
+        return True
+    one, other = (np.ravel(to_numpy(each)).astype(float) for each in (step, gradient))
+    return one.shape == other.shape and one @ other >= (1 - 1e-9) * np.linalg.norm(one) * np.linalg.norm(
+        other
+    )
 
 
 class _Runs:

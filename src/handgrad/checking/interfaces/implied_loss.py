@@ -117,7 +117,7 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
     Where none does, it is the one that is ``written`` in their file, unless all are a multiple of another's.
     """
     best, most, exact = None, -1, -1
-    every_pair = []
+    every_pair: list[tuple[str, Pair]] = []
     for formula, pair in pairs:
         every_pair.append((formula, pair))
         (count, every), (exactly, _) = agreeing(pair), agreeing(pair, EXACTLY)

@@ -184,14 +184,15 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     results = {*returned_names(functions[0])} - {*needed}  # which forward is to compute, and no call gives
     alike = len(functions) == 2 and required(functions[0]) == required(functions[1])
     for k, (call, function) in numbered[::-1] if alike else (numbered[0], *numbered[:0:-1]):
+        given_back = [
+            n for n, maker in (call.returned if call else {}).items() if maker == functions[0].__name__
+        ]
         for name, value in call.arguments.items() if call else ():
             is_upstream = is_backward_name(function.__name__) or (
                 function == backward and is_upstream_name(name)
             )
             asked = k == 0 or name in needed or not is_upstream or _is_asked_for(name)
-            asked = asked and not (
-                k and (name in results or call.returned.get(name) == functions[0].__name__)
-            )
+            asked = asked and not (k and name in {*results, *given_back})
             if name not in given and _is_filled(value, given):
                 given[name] = {key: np.zeros_like(each) for key, each in value.items()}
             elif name not in given and asked and (name in needed or k or name == "self"):
