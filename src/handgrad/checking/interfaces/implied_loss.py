@@ -131,7 +131,7 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
     if best is None:
         raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
     if most == 0:  # all may have the wrong sign, or a factor
-        best = max(every_pair, key=lambda each: _likeness(*each, written))
+        best = max(every_pair, key=lambda each: _likeness(each[0], each[1], written))
         found = _slopes(best[1], np.random.default_rng(1)).values()
         ratios = [given / slope for slope, given in found if slope]
         same = bool(ratios) and ratios[0] > 0 and np.allclose(ratios, ratios[0], rtol=AGREES, atol=0)

@@ -1,0 +1,309 @@
+"""Arguments that a file itself calls its functions with: what forward returned, many rows, None, and zeros."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.checking.test_published_programs import checked
+
+PENALISED = """
+import numpy as np
+
+
+class MLP:
+    def __init__(self, l2=1e-2):
+        r = np.random.default_rng(0)
+        self.p = {"W0": r.normal(size=(5, 8)), "W1": r.normal(size=(8, 2))}
+        self.l2 = l2
+
+    def forward(self, x):
+        self.x = x
+        self.h = np.tanh(x @ self.p["W0"])
+        self.o = self.h @ self.p["W1"]
+        return self.o
+
+    def loss(self, out, y):
+        penalty = 0.5 * self.l2 * sum(np.sum(w * w) for w in self.p.values())
+        return 0.5 * np.mean(np.sum((out - y) ** 2, axis=1)) + penalty
+
+    def backward(self, y):
+        d = (self.o - y) / len(y)
+        g = {"W1": self.h.T @ d + self.l2 * self.p["W1"]}
+        g["W0"] = self.x.T @ ((d @ self.p["W1"].T) * (1 - self.h**2)) + self.l2 * self.p["W0"]
+        return g
+
+
+if __name__ == "__main__":
+    r = np.random.default_rng(1)
+    x, y, net = r.normal(size=(12, 5)), r.normal(size=(12, 2)), MLP()
+    for i in range(20):
+        out = net.forward(x)
+        loss = net.loss(out, y)
+        g = net.backward(y)
+        for k in g:
+            net.p[k] -= 0.1 * g[k]
+"""
+
+COLUMNS = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+n, m = 200, ROWS
+X = rng.random((n, m))
+Y = rng.integers(0, 10, m)
+
+
+def softmax(Z):
+    return np.exp(Z) / np.exp(Z).sum(axis=0)
+
+
+def forward_prop(W1, b1, W2, b2, X):
+    Z1 = W1.dot(X) + b1
+    A1 = np.maximum(Z1, 0)
+    Z2 = W2.dot(A1) + b2
+    return Z1, A1, Z2, softmax(Z2)
+
+
+def one_hot(Y):
+    found = np.zeros((Y.size, Y.max() + 1))
+    found[np.arange(Y.size), Y] = 1
+    return found.T
+
+
+def backward_prop(Z1, A1, Z2, A2, W1, W2, X, Y):
+    dZ2 = A2 - one_hot(Y)
+    dW2 = 1 / m * dZ2.dot(A1.T)
+    db2 = 1 / m * dZ2.sum(axis=1, keepdims=True)
+    dZ1 = W2.T.dot(dZ2) * (Z1 > 0)
+    dW1 = 1 / m * dZ1.dot(X.T)
+    db1 = 1 / m * dZ1.sum(axis=1, keepdims=True)
+    return dW1, db1, dW2, db2
+
+
+def descend(X, Y, alpha, iterations):
+    W1, b1 = rng.random((10, n)) - 0.5, rng.random((10, 1)) - 0.5
+    W2, b2 = rng.random((10, 10)) - 0.5, rng.random((10, 1)) - 0.5
+    for i in range(iterations):
+        Z1, A1, Z2, A2 = forward_prop(W1, b1, W2, b2, X)
+        dW1, db1, dW2, db2 = backward_prop(Z1, A1, Z2, A2, W1, W2, X, Y)
+        W1, b1, W2, b2 = W1 - alpha * dW1, b1 - alpha * db1, W2 - alpha * dW2, b2 - alpha * db2
+
+
+descend(X, Y, 0.1, 3)
+"""
+
+PRINTED = """
+import numpy as np
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def sigmoid_derivative(x):
+    return sigmoid(x) * (1 - sigmoid(x))
+
+
+class NeuralNetwork:
+    def __init__(self):
+        rng = np.random.RandomState(42)
+        self.weights1 = rng.randn(3, 4)
+        self.weights2 = rng.randn(4, 1)
+
+    def feedforward(self, X):
+        self.layer1 = sigmoid(X @ self.weights1)
+        self.output = sigmoid(self.layer1 @ self.weights2)
+        return self.output
+
+    def backprop(self, X, y, lr=0.5):
+        delta = 2 * (y - self.output) * sigmoid_derivative(self.output)
+        d_weights2 = self.layer1.T @ delta
+        d_weights1 = X.T @ (delta @ self.weights2.T * sigmoid_derivative(self.layer1))
+        self.weights1 += lr * d_weights1
+        self.weights2 += lr * d_weights2
+
+
+if __name__ == "__main__":
+    X = np.array([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=float)
+    y = np.array([[0], [1], [1], [0]], dtype=float)
+    nn = NeuralNetwork()
+    for i in range(50):
+        print(np.sum(np.square(y - nn.feedforward(X))))
+        nn.backprop(X, y)
+"""
+
+OPTIONAL = """
+import numpy as np
+
+
+def linear_forward(x, W, b=None):
+    y = x @ W
+    if b is not None:
+        y = y + b
+    return y, (x, W, b)
+
+
+def linear_backward(dy, cache):
+    x, W, b = cache
+    db = None if b is None else dy.sum(axis=0)
+    return dy @ W.T, x.T @ dy, db
+"""
+
+STATE = """
+import numpy as np
+
+
+class Cell:
+    def __init__(self):
+        r = np.random.default_rng(0)
+        self.W, self.U = r.normal(size=(3, 4)), r.normal(size=(4, 4))
+
+    def forward(self, x, h_prev=None):
+        if h_prev is None:
+            h_prev = np.zeros((len(x), 4))
+        self.cache = x, h_prev, np.tanh(x @ self.W + h_prev @ self.U)
+        return self.cache[2] + h_prev
+
+    def backward(self, dh):
+        x, h_prev, h = self.cache
+        dz = dh * (1 - h**2)
+        self.dW, self.dU = x.T @ dz, h_prev.T @ dz
+        return dz @ self.W.T, dz @ self.U.T + dh
+
+
+if __name__ == "__main__":
+    cell = Cell()
+    cell.backward(np.ones_like(cell.forward(np.random.default_rng(1).normal(size=(5, 3)))))
+"""
+
+LAYERS = """
+import numpy as np
+
+
+class Dense:
+    def __init__(self, a, b):
+        r = np.random.default_rng(0)
+        self.weights, self.bias = r.normal(size=(a, b)), r.normal(size=(1, b))
+
+    def forward(self, x):
+        self.input = x
+        return np.dot(x, self.weights) + self.bias
+
+    def backward(self, output_error, learning_rate):
+        input_error = np.dot(output_error, self.weights.T)
+        self.weights -= learning_rate * np.dot(self.input.T, output_error)
+        self.bias -= learning_rate * output_error
+        return input_error
+
+
+dense = Dense(2, 3)
+for row in [[0, 0], [0, 1], [1, 0], [1, 1]]:
+    out = dense.forward(np.array([row]))
+    dense.backward(out - 1.0, 0.1)
+"""
+
+MOMENTUM = """
+import numpy as np
+
+
+class Net:
+    def __init__(self):
+        self.W = np.random.default_rng(0).normal(size=(4, 3))
+        self.v = {"W": 0}
+
+    def forward(self, X):
+        return X @ self.W
+
+    def train(self, X, Y, lr=0.1):
+        d = (self.forward(X) - Y) / len(X)
+        g = {"W": X.T @ d}
+        for k in g:
+            self.v[k] = 0.9 * self.v[k] + g[k]
+            setattr(self, k, getattr(self, k) - lr * self.v[k])
+
+
+if __name__ == "__main__":
+    r = np.random.default_rng(1)
+    net = Net()
+    for i in range(5):
+        net.train(r.normal(size=(20, 4)), r.normal(size=(20, 3)))
+"""
+
+
+def test_a_loss_is_called_with_what_forward_returned(tmp_path: Path) -> None:
+    """``loss(out, y)`` kept its ``out``: of the penalty alone, a right gradient was wrong, and its repair was zeros."""
+    assert checked(tmp_path, PENALISED).exit_code == 0
+    also = PENALISED.replace("def backward(self, y)", "def backward(self, out, y)").replace(
+        "(self.o - y)", "(out - y)"
+    )
+    assert checked(tmp_path, also.replace("net.backward(y)", "net.backward(out, y)")).exit_code == 0
+
+
+TAKING_OUTPUT = PENALISED.replace("backward(y)", "backward(out, y)").replace("(self, y)", "(self, out, y)")
+
+
+@pytest.mark.parametrize("backward", [PENALISED, TAKING_OUTPUT])
+def test_a_mistake_beside_a_penalty_is_found_and_mended(tmp_path: Path, backward: str) -> None:
+    twice = backward.replace("d + self.l2", "d + 2 * self.l2")
+    assert '+ g = {"W1": self.h.T @ d + self.l2 * self.p["W1"]}' in checked(tmp_path, twice).output
+    assert (
+        "`self.h` should be `self.h ** 2`"
+        in checked(tmp_path, backward.replace("self.h**2", "self.h")).output
+    )
+
+
+@pytest.mark.parametrize("rows", [50, 3000])
+def test_columns_are_rows_where_there_are_as_many_targets(tmp_path: Path, rows: int) -> None:
+    """The first 8 of the features were taken, nothing fitted, and of drawn columns the module's m was another number."""
+    done = checked(tmp_path, COLUMNS.replace("ROWS", str(rows)))
+    assert done.exit_code == 0, done.output
+    done = checked(
+        tmp_path, COLUMNS.replace("ROWS", str(rows)).replace("1 / m * dZ1.dot", "dZ1.dot"), "--verbose"
+    )
+    assert "wrong dW1 (10, 200)" in done.output
+    assert "right db1 (10, 1)" in done.output
+    assert f" of {rows} rows" in done.output
+
+
+def test_the_error_that_a_file_prints_is_its_loss(tmp_path: Path) -> None:
+    """Where every gradient was wrong, a cross-entropy was as likely, and the mistake another one."""
+    done = checked(tmp_path, PRINTED)
+    assert "taken to be sum((output - target)**2)" in done.output
+    assert "wrong-evaluation-point in dweights1, and dweights2 with it" in done.output
+    mean = checked(tmp_path, PRINTED.replace("np.sum(np.square", "np.mean(0.5 * np.square"))
+    assert "taken to be 0.5 * sum((output - target)**2) / size" in mean.output
+
+
+def test_an_argument_that_is_none_by_default_is_checked_too(tmp_path: Path) -> None:
+    """What backward returned for it was never compared."""
+    done = checked(tmp_path, OPTIONAL)
+    assert (done.exit_code, "right db (5,)" in done.output) == (0, True)
+    done = checked(tmp_path, OPTIONAL.replace("dy.sum(axis=0)", "dy.mean(axis=0)"))
+    assert "batch-mean-vs-sum in db" in done.output
+    done = checked(tmp_path, STATE)
+    assert "right dh_prev (5, 4)" in done.output
+    assert "but h_prev (5, 4)" in done.output
+    assert (
+        "wrong dh_prev (5, 4)"
+        in checked(tmp_path, STATE.replace("dz @ self.U.T + dh", "dz @ self.U.T")).output
+    )
+
+
+def test_zeros_that_a_file_passes_are_drawn(tmp_path: Path) -> None:
+    """The first sample is [0, 0]: a weight's gradient is zero there, right or not, and was not listed."""
+    done = checked(tmp_path, LAYERS)
+    assert "right dweights (2, 3)" in done.output
+    assert "but x drawn, which it calls with 0" in done.output
+    done = checked(tmp_path, LAYERS.replace("* np.dot(self.input.T", "* 2 * np.dot(self.input.T"))
+    assert "every entry of dweights is 2 times the right one" in done.output
+
+
+def test_an_update_that_is_not_along_the_gradient_is_said_not_to_be_judged(tmp_path: Path) -> None:
+    said = "the update of W was not judged, only the gradients"
+    assert said not in checked(tmp_path, MOMENTUM).output
+    done = checked(
+        tmp_path, MOMENTUM.replace("k) - lr * self.v[k]", "k) + lr * self.v[k] - lr * 0.1 * self.W")
+    )
+    assert "dW is v.W" in done.output
+    assert said in done.output
