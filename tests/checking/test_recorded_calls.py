@@ -266,6 +266,14 @@ def test_columns_are_rows_where_there_are_as_many_targets(tmp_path: Path, rows: 
     assert f" of {rows} rows" in done.output
 
 
+def test_a_repair_keeps_the_layout_of_a_bias(tmp_path: Path) -> None:
+    """``dZ1.sum(axis=1)`` has the right numbers, and b1 - alpha * db1 would be (10, 10)."""
+    text = COLUMNS.replace("ROWS", "50").replace(".sum(axis=1, keepdims=True)", ".sum()")
+    output = checked(tmp_path, text).output
+    assert "+ db1 = 1 / m * dZ1.sum(axis=1, keepdims=True)" in output
+    assert "+ db2 = 1 / m * dZ2.sum(axis=1, keepdims=True)" in output
+
+
 def test_the_error_that_a_file_prints_is_its_loss(tmp_path: Path) -> None:
     """Where every gradient was wrong, a cross-entropy was as likely, and the mistake another one."""
     done = checked(tmp_path, PRINTED)

@@ -154,6 +154,7 @@ def _pair_of(runs: _Runs, name: str, matched: Mapping[Path, Path]) -> Pair:
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
     last: list[tuple[dict[str, Any], World, list[Any], Any]] = []  # what the last forward left, at its values
+    misplaced = set[str]()  # of the last gradients, those in a layout in which they cannot be subtracted
     alive: list[Any] = []  # the backward that it made, if it did: what runs is looked for by its code
 
     def forward(**values: Any) -> Any:
@@ -193,8 +194,12 @@ def _pair_of(runs: _Runs, name: str, matched: Mapping[Path, Path]) -> Pair:
         with in_float64():  # not seeded: what it draws itself differs from call to call
             parts = [like(output, part) for output, part in zip(outputs, given, strict=True)]
             found = runs.run_backward(own, result, parts)
-        return {each: _in_shape(_found(found, path), values[each]) for each, path in gradients.items()}
+        by_name = {each: _found(found, path) for each, path in gradients.items()}
+        misplaced.clear()
+        misplaced.update(each for each, gradient in by_name.items() if not _can_move(values[each], gradient))
+        return {each: _in_shape(gradient, values[each]) for each, gradient in by_name.items()}
 
+    backward.misplaced = misplaced  # type: ignore[attr-defined]
     if "self" in world:
         backward.after_another = after_another  # type: ignore[attr-defined]
     inputs = {each: np.asarray(to_numpy(get(world, path))) for each, path in paths.items()}
@@ -356,6 +361,14 @@ def _in_shape(gradient: Any, array: Any) -> Any:
     """Return a gradient in its array's shape where they differ in axes of length 1 only: layout is no mistake."""
     shapes = [[size for size in np.shape(each) if size > 1] for each in (gradient, array)]
     return np.reshape(gradient, np.shape(array)) if shapes[0] == shapes[1] else gradient
+
+
+def _can_move(array: Any, gradient: Any) -> bool:
+    """Whether an array keeps its shape when a gradient is subtracted: (10, 1) does not, of (10,)."""
+    try:
+        return np.broadcast_shapes(np.shape(array), np.shape(gradient)) == np.shape(array)
+    except ValueError:
+        return False
 
 
 # ------------------------------------------------------------------------------------- what a backward leaves

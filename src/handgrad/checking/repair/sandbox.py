@@ -71,9 +71,11 @@ class Sandbox:
         self.compiling = sum(1.0 for unit in source.units for _ in ast.walk(unit))  # microseconds
         self.running = 0.0  # microseconds, known when it has been observed
         self._limit, self.base = LONGEST_RUN, NOTHING
+        self.misplaced = set(target.gradients)  # before any change
         self._entries: dict[str, Array] = {}  # of the wrong gradients, those that are right as it is
         started = time.thread_time()
         self.base = self.met()
+        self.misplaced = self._misplaced()
         self._limit = max(SHORTEST_RUN, SLOWER * (time.thread_time() - started))
         everything = [*target.inputs, *range(len(target.upstream))]
         self.everything: Met = frozenset([*target.gradients, *map(_unchanged, everything)])
@@ -141,11 +143,15 @@ class Sandbox:
             return NOTHING
         unchanged = {_unchanged(name) for name, value in inputs.items() if _same(value, target.inputs[name])}
         unchanged |= {_unchanged(k) for k, part in enumerate(upstream) if _same(part, target.upstream[k])}
-        met = target.met(gradients) | self._nearer(gradients)
+        met = target.met(gradients) - (self._misplaced() - self.misplaced) | self._nearer(gradients)
         if not met | unchanged <= self.base:  # and when it is called again
             again = self.subject.run_backward(target.upstream, target.inputs)
             met &= target.met(again) | self._nearer(again)
         return met | unchanged
+
+    def _misplaced(self) -> set[str]:
+        """Return the last gradients that are in another layout than their arrays, (10,) for (10, 1): none is mended so."""
+        return set(getattr(self.subject.backward, "misplaced", ()))
 
     def _nearer(self, gradients: Gradients) -> Met:
         """Return which gradients have more right entries than before, and no other wrong: one of two mistakes is mended.
