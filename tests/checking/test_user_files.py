@@ -695,7 +695,10 @@ def test_a_penalty_that_is_switched_on_is_said(tmp_path):
     """The report names each argument that the file calls it with otherwise."""
     (tmp_path / "ridge.py").write_text(RIDGE)
     (example,) = examples_of(tmp_path / "ridge.py").values()
-    assert (example.inputs["lam"], example.origin) == (0.1, "as the file calls it, but lam 0.1")
+    assert (example.inputs["lam"], example.origin) == (
+        0.1,
+        "as the file calls it, but lam 0.1, theta drawn, not 0",
+    )
 
 
 KEPT_PENALTY = """

@@ -91,7 +91,7 @@ def _with_optional(example: Example, candidate: Candidate) -> Example:
             tried = replace(
                 example,
                 inputs={**example.inputs, name: drawn},
-                origin=f"{example.origin}, but {name} {shape}",
+                origin=f"{example.origin}, but {name} {shape}, not None",
             )
             if _matched(tried) > known:
                 example = tried
@@ -230,24 +230,21 @@ def _examples_with(
     if off:
         forward = copy.deepcopy(forward)
         vars(forward).update({name: _telling(name, held[name]) for name in off})
-    options = [(given, "")]
+    options: list[tuple[dict[str, Any], list[str]]] = [(given, [])]
     if rows := _rows(given):
         chosen = _chosen(given, rows)
         some = {name: _some_rows(value, rows, chosen) for name, value in given.items()}
         some |= _counting(rows, len(chosen), candidate)
-        options.insert(0, (some, f", with {len(chosen)} of {rows} rows"))
+        options.insert(0, (some, [f"{len(chosen)} of {rows} rows"]))
         largest = max(value.size for value in given.values() if isinstance(value, np.ndarray))
         options = options[: 1 + (largest <= WHOLE)]
     for inputs, said in (each for option in options for each in _variants(*option)):
         fits = _fits(forward, candidate, inputs)
         if fits is not None:
-            others = [name for name in given if is_no_penalty(name, given[name])]
-            other = [f", but {name} {inputs[name]}" for name in others]
-            other += [f", but {name} {vars(forward)[name]}" for name in off]
-            yield (
-                Example(forward, candidate.backward, inputs, "as the file calls it" + "".join(other) + said),
-                fits,
-            )
+            penalties = [f"{name} {inputs[name]}" for name in given if is_no_penalty(name, given[name])]
+            penalties += [f"{name} {vars(forward)[name]}" for name in off]
+            other = "".join(f", but {each}" for each in [", ".join([*penalties, *said])] if each)
+            yield Example(forward, candidate.backward, inputs, f"as the file calls it{other}"), fits
 
 
 def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | None:
@@ -262,8 +259,11 @@ def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | 
     return True if stage >= ALL_MISSHAPEN else None
 
 
-def _variants(inputs: dict[str, Any], said: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield inputs without what hides mistakes, a stride of 1 and arrays of zeros; as floats; and as they are."""
+def _variants(inputs: dict[str, Any], said: list[str]) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Yield inputs without what hides mistakes, a stride of 1 and arrays of zeros; as floats; and as they are.
+
+    With them comes what is said to be other than in the file.
+    """
     strides: list[str] = []
 
     def wider(name: str, value: Any) -> Any:
@@ -277,9 +277,9 @@ def _variants(inputs: dict[str, Any], said: str) -> Iterator[tuple[dict[str, Any
     inputs = {name: _telling(name, value) for name, value in inputs.items()}
     floating = {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
     drawn = {name: _drawn_like(value) for name, value in floating.items() if _hides(name, value)}
-    told = said + f", but {', '.join(drawn)} drawn, which it calls with 0" * bool(drawn)
+    told = [*said, *(f"{name} drawn, not 0" for name in drawn)]
     changed = {name: wider(name, value) for name, value in (floating | drawn).items()}
-    yield from [(changed, f"{told}, but stride 2")] if strides else []
+    yield from [(changed, [*told, "stride 2"])] if strides else []
     yield from [(floating | drawn, told)] if drawn else []
     yield from ((floating, said), (inputs, said))
 
