@@ -355,6 +355,20 @@ def test_a_learning_rate_ten_times_too_high_is_named(optimiser: Optimiser, rows:
     assert finding.change in lower
 
 
+@pytest.mark.parametrize(
+    ("rate", "change"),
+    [
+        (30.0, "Try a learning rate of 0.03."),  # at 0.3, a hundredth of it, the loss grows as well
+        (1e8, "Try a much lower learning rate: the loss falls at none of those that were tried."),
+    ],
+)
+def test_no_learning_rate_is_recommended_at_which_the_loss_does_not_fall(rate: float, change: str) -> None:
+    network = HEALTHY["digits, ReLU"][0](0)
+    network.standardise(DIGITS.x)
+
+    assert only(measured(network, DIGITS.x, DIGITS.t, Adam(rate), rows=32)).change == change
+
+
 def test_a_learning_rate_that_moves_nothing_is_named() -> None:
     assert only(measured(shallow(), DIGITS.x, DIGITS.t, SGD(1e-9))).code == "small-updates"
 

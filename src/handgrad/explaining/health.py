@@ -384,13 +384,16 @@ def _updates(batch: _Batch) -> Iterator[HealthFinding]:
     moved = f"its first update changes {most} by {matrices[most]:.2g} of its size" if most else ""
     if trial.times_worse >= TIMES_WORSE:
         later = f"{trial.loss:.3g}" if trial.loss < 1e6 else "beyond all bounds"
+        change = f"Try a learning rate of {trial.better_rate:g}."
+        if trial.better_loss >= trial.start:
+            change = "Try a much lower learning rate: the loss falls at none of those that were tried."
         yield HealthFinding(
             "large-updates",
             "learning rate",
             f"From the starting weights, with learning rate {rate:g}, the loss goes from {trial.start:.3g} to "
             f"{later} in 20 steps on these rows; with {trial.better_rate:g} to {trial.better_loss:.3g}.",
             f"The learning rate {rate:g} steps across the valley instead of down: {moved or 'the steps are long'}.",
-            f"Try a learning rate of {trial.better_rate:g}.",
+            change,
         )
     elif matrices and matrices[most] < SMALL_UPDATE:
         yield HealthFinding(

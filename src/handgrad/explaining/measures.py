@@ -108,6 +108,7 @@ def _gradient(node: Node, upstream: Array, z: Array) -> Array:
 
 STEPS, BATCHES = 20, 4  # five epochs over the rows, a quarter of them at a time
 SHORTER = (0.1, 0.01)  # of the learning rate: one of them trains well where it is up to 1000 times too high
+STILL_SHORTER = (1e-3, 1e-4, 1e-5, 1e-6)  # tried one after the other where the loss falls at none of those
 MAX_WORK = 3e8  # products of a parameter and a row in all runs: about a second of NumPy
 WORST = 1e12  # in place of a loss that is not finite
 
@@ -119,7 +120,7 @@ class LearningRateTrial:
     start: float  # the loss before any step
     loss: float  # the mean over the later steps
     better_rate: float  # the best of the shorter ones
-    better_loss: float
+    better_loss: float  # below ``start``, unless the loss falls at none of them
     times_worse: (
         float  # by the means or the medians, whichever is less: one wild step or lucky row decides neither
     )
@@ -138,16 +139,23 @@ def try_learning_rate(
     if rows < MIN_ROWS or (1 + len(SHORTER)) * STEPS * size * rows / BATCHES > MAX_WORK:
         return None
     losses, updates = _losses(network, optimiser, given, rate)
-    later = losses[BATCHES:]
-    others = {
-        share * rate: _losses(network, optimiser, given, share * rate)[0][BATCHES:] for share in SHORTER
-    }
-    better_rate = min(others, key=lambda shorter: float(others[shorter].mean()))
-    better = others[better_rate]
+    start, later = float(losses[0]), losses[BATCHES:]
+
+    def shorter(share: float) -> tuple[float, Array]:
+        return share * rate, _losses(network, optimiser, given, share * rate)[0][BATCHES:]
+
+    better_rate, better = min(map(shorter, SHORTER), key=_mean)
+    for share in STILL_SHORTER:
+        if better.mean() < start:
+            break
+        better_rate, better = min((better_rate, better), shorter(share), key=_mean)
     worse = min(_ratio(float(of(later)), float(of(better))) for of in (np.mean, np.median))
-    return LearningRateTrial(
-        float(losses[0]), float(later.mean()), better_rate, float(better.mean()), worse, updates
-    )
+    return LearningRateTrial(start, float(later.mean()), better_rate, float(better.mean()), worse, updates)
+
+
+def _mean(tried: tuple[float, Array]) -> float:
+    """Return the mean loss at a learning rate that was tried."""
+    return float(tried[1].mean())
 
 
 def _ratio(loss: float, other: float) -> float:
