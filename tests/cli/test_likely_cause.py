@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from handgrad.cli.likely_cause import _Trials, find_cause
 from handgrad.cli.options import Experiment
 from handgrad.configuration import read_configuration
 
-from ..conftest import Server
+from ..conftest import Command, Server
 
 FIRST = "No better than a constant; looking for the cause, one change at a time:"
 
@@ -97,6 +98,17 @@ def test_it_is_in_the_last_lines_with_both_numbers(server: Server, tables: Path)
         "nothing else changed, a short training has r2 0.9"
     )
     assert cause.endswith(f"instead of {warning.split()[6].rstrip(';')}.")
+
+
+def test_a_training_that_diverged_is_named_although_some_rows_are_right(handgrad: Command) -> None:
+    """Its accuracy is above that of the most frequent class; its loss is a thousand times that of equal probabilities."""
+    done = handgrad("train", "digits", "--learning-rate", "100", "--epochs", "3", "--out", "run")
+    *_, warning, cause = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"Warning: the training diverged: validation loss \d{3,}; equal probabilities for the 10 classes have 2\.303",
+        warning,
+    )
+    assert cause.startswith("Likely cause: the learning rate, 100: with --learning-rate 0.00")
 
 
 def test_without_test_rows_the_validation_rows_decide(server: Server, tables: Path) -> None:

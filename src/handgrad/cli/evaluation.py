@@ -49,6 +49,8 @@ class Evaluation:
     weighted: bool = False
     sequences: bool = False
     """Whether each row has many targets, as a text; the table of its classes would be one of letters."""
+    diverged: str | None = None
+    """That the training diverged, where it did: single rows may be right all the same."""
 
     @classmethod
     def of(
@@ -98,6 +100,8 @@ class Evaluation:
     @property
     def warning(self) -> str | None:
         """What is wrong when a constant prediction would do as well."""
+        if self.diverged:
+            return self.diverged
         if "confusion_matrix" in self.scores:
             return None if self.weighted else self._majority()
         if not self.scores.get("r2", 0) >= 0:
@@ -121,7 +125,9 @@ class Evaluation:
 
     @property
     def advice(self) -> str:
-        """What to try where one class is frequent, and nothing has been tried yet."""
+        """What to try where one class is frequent, or training diverged, and nothing has been tried yet."""
+        if self.diverged:
+            return "; try a lower learning rate, or --learning-rate find"
         rare = self.warning and self.scores.get("majority_share", 0) > MOST_OF_ALL / len(self.names)
         return (
             "; train with --class-weight balanced to find rare classes" if rare and not self.sequences else ""

@@ -52,14 +52,16 @@ from handgrad.engines import DEFAULT_ENGINE
 from handgrad.engines.cluster import JOINING_SECONDS, announced, check_same, is_first
 from handgrad.errors import ConfigurationError, EngineError, RunError, TrainingError, notify
 from handgrad.files import FolderLock
+from handgrad.layers import SoftmaxCrossEntropy
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, replace_run, target_names, write_run
-from handgrad.training import History, RangeTest, train
+from handgrad.training import EpochRecord, History, RangeTest, train
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
 
 MOST_OF_PAGE = 10_000  # numbers that a network makes of a row, up to which its page is always written
+DIVERGED = 10.0  # times the loss of equal probabilities
 PAGE, PICTURE = "explanation.html", "evaluation.png"
 
 
@@ -342,13 +344,15 @@ class _Training:
     def show(self, experiment: Experiment, history: History, evaluations: Mapping[str, Evaluation]) -> None:
         """Print the results, on the test rows or else the validation rows, with what mends a useless fit."""
         name, evaluation = next(iter(evaluations.items()), ("", None))
+        last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
+        if evaluation is not None:
+            evaluation = replace(evaluation, diverged=_diverged(experiment, last))
         remedy, warning = None, evaluation and evaluation.warning
         alone = history.facts.get("processes", 1) == 1
         if warning and alone and not experiment.dataset.entries and history.stopped != "interrupted":
             remedy = find_cause(experiment, history, quiet=self.as_json)
         found = remedy and asdict(remedy)
         noticed = {"heavy_tails": experiment.heavy_tails, "warning": warning, "remedy": found}
-        last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
         ran = {"engine": engine_text(history.facts)}
         if self.as_json:
             ran = {
@@ -370,6 +374,20 @@ class _Training:
         )
         if evaluation is not None and not self.as_json:
             evaluation.show(str(remedy or ""))
+
+
+def _diverged(experiment: Experiment, last: EpochRecord) -> str | None:
+    """Return that a training diverged, where its loss is far above that of a network that knows nothing."""
+    which, loss = "validation", last.validation_loss
+    if loss is None:
+        which, loss = "training", last.loss
+    classes = int(experiment.network.output_shape[-1])
+    if not isinstance(experiment.network.loss, SoftmaxCrossEntropy) or loss <= DIVERGED * math.log(classes):
+        return None
+    return (
+        f"the training diverged: {which} loss {loss:.4g}; equal probabilities for the {classes} classes have "
+        f"{math.log(classes):.4g}"
+    )
 
 
 def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> History:
