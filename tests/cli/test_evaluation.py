@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from handgrad import SoftmaxCrossEntropy
+from handgrad.cli.evaluation import Evaluation
 from handgrad.data import load, split
 
 from ..conftest import Command, Server
@@ -57,6 +59,17 @@ def test_what_the_majority_would_do_as_well_is_a_warning(server: Server, rare: P
     assert result["recall"] == {"no": 1.0, "yes": 0.0}
     assert (result["balanced_accuracy"], result["majority_share"]) == (0.5, 118 / 120)
     assert "Warning" not in at(*TRAIN, "--class-weight", "balanced", "--out", "balanced").stderr
+
+
+@pytest.mark.parametrize(("found", "warns"), [(4, False), (0, True)])
+def test_rare_rows_that_are_found_may_cost_accuracy(found: int, warns: bool) -> None:
+    """Of 9 yeses among 120 rows 4 are found, at the price of 4 noes; with none found, always no is as good."""
+    t = np.repeat([0, 1], [111, 9])
+    yes = np.zeros(120)
+    yes[:found] = yes[120 - found :] = 1
+    evaluation = Evaluation.of(SoftmaxCrossEntropy(), np.stack([1 - yes, yes], axis=1), t, ["no", "yes"], ())
+    assert evaluation.scores["accuracy"] == evaluation.scores["majority_share"] == 0.925
+    assert (evaluation.warning is not None) == warns
 
 
 def test_a_fit_worse_than_the_mean_is_a_warning(at: Command, runs: Path) -> None:

@@ -14,11 +14,13 @@ from handgrad.arrays import Array
 from handgrad.cli.console import printable
 from handgrad.layers import Loss
 from handgrad.training.metrics import (
+    balanced_accuracy_error,
     classification_scores,
     measure_metric,
     metric_name,
     regression_scores,
 )
+from handgrad.training.remedies import CLEAR
 
 LINES = (
     "accuracy",
@@ -109,8 +111,14 @@ class Evaluation:
         return None
 
     def _majority(self) -> str | None:
-        """Compare with always predicting the most frequent class: by one standard error of the rows that differ."""
+        """Compare with always predicting the most frequent class: by one standard error of the rows that differ.
+
+        Where one class is rare, what finds its rows may cost accuracy and be clearly better in balanced accuracy.
+        """
         matrix = np.array(self.scores["confusion_matrix"])
+        chance = CLEAR * balanced_accuracy_error(matrix)
+        if self.scores["balanced_accuracy"] > 1 / np.count_nonzero(matrix.sum(axis=1)) + chance:
+            return None
         most = int(matrix.sum(axis=1).argmax())
         gained = int(matrix.diagonal().sum() - matrix[most, most])
         lost = int(matrix[most].sum() - matrix[most, most])

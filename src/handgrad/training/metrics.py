@@ -135,6 +135,13 @@ def classification_scores(probabilities: Array, t: Array) -> dict[str, Any]:
     }
 
 
+def balanced_accuracy_error(matrix: Array) -> float:
+    """Return the standard error of the balanced accuracy of a confusion matrix."""
+    rows = matrix.sum(axis=1)
+    recall = (matrix.diagonal() + 1) / (rows + 2)  # never 0 or 1, so that few rows are never certain
+    return float(np.sqrt((recall * (1 - recall) / np.maximum(rows, 1)).sum())) / len(matrix)
+
+
 def roc_curve(p: Array, t: Array) -> Array:
     """Return the shares of false and of true positives (k, 2) at falling thresholds, from none predicted to all.
 

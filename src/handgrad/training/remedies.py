@@ -9,7 +9,13 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.errors import EstimatorError, TrainingError
-from handgrad.training.metrics import HEAVY, classification_scores, r_squared, tail_share
+from handgrad.training.metrics import (
+    HEAVY,
+    balanced_accuracy_error,
+    classification_scores,
+    r_squared,
+    tail_share,
+)
 
 CLEAR = 2.0  # standard errors by which a change has to be better
 FARTHEST = 3.0  # deviations of the targets that an error counts, so that one wild prediction does not decide
@@ -49,14 +55,13 @@ class KnownRows:
     def is_clearly_better(self, predict: Predict, other: Predict) -> bool:
         """Return whether predictions are better than a constant, and than others by more than chance."""
         (score, errors), (before, errors_before) = (self._scored(each(self.x)) for each in (predict, other))
-        if self.classes:  # errors: the standard error of each class's recall
-            chance = CLEAR * float(np.sqrt((errors**2).sum())) / self.classes
-            return score > max(before, self.of_a_constant) + chance
+        if self.classes:
+            return score > max(before, self.of_a_constant) + CLEAR * float(errors)
         gain = errors_before - errors
         return score > max(before, 0.0) and bool(gain.mean() > CLEAR * gain.std() / np.sqrt(len(gain)))
 
     def _scored(self, prediction: Array) -> tuple[float, Array]:
-        """Return the score, and how far off each row is; for classes, how uncertain each class's recall."""
+        """Return the score, and how far off each row is; for classes, the standard error of the score."""
         if not self.classes:
             t = self.t.reshape(prediction.shape).astype(np.float64)
             unit = np.where(t.std(axis=0) > 0, t.std(axis=0), 1.0)
@@ -64,10 +69,8 @@ class KnownRows:
         if prediction.shape[-1] == 1:
             prediction = np.concatenate([1 - prediction, prediction], axis=-1)
         scores = classification_scores(prediction, self.t)
-        matrix = np.array(scores["confusion_matrix"])
-        rows = matrix.sum(axis=1)
-        recall = (matrix.diagonal() + 1) / (rows + 2)  # never 0 or 1, so that few rows are never certain
-        return scores["balanced_accuracy"], np.sqrt(recall * (1 - recall) / np.maximum(rows, 1))
+        error = balanced_accuracy_error(np.array(scores["confusion_matrix"]))
+        return scores["balanced_accuracy"], np.array(error)
 
 
 @dataclass(frozen=True)
