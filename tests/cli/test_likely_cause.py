@@ -129,6 +129,22 @@ def test_where_nothing_helps_that_is_the_last_line(server: Server, tables: Path)
     assert last.endswith("The inputs may say too little about the targets.")
 
 
+def test_a_validation_loss_that_has_risen_since_names_patience(handgrad: Command, tmp_path: Path) -> None:
+    """The weights of the last epoch are saved; with --patience those of the lowest are, which has no such notice."""
+    rng = np.random.default_rng(0)
+    write(tmp_path / "few.csv", x := rng.normal(size=(150, 6)), x[:, 0] + 0.5 * rng.normal(size=150) > 0)
+    command = ["train", "few.csv", "--target", "t", "--learning-rate", "0.02", "--epochs", "50", "--out"]
+    notice = handgrad(*command, "last").stderr.splitlines()[-1]
+    history = (tmp_path / "last" / "history.jsonl").read_text().splitlines()[1:]
+    losses = [json.loads(line)["validation_loss"] for line in history]
+    assert notice == (
+        f"Notice: validation loss {losses[-1]:.4g} is far above the lowest, {min(losses):.4g} after epoch "
+        f"{losses.index(min(losses)) + 1}; --patience 5 stops when it has not fallen for 5 epochs, and keeps the weights of "
+        "the lowest"
+    )
+    assert "Notice" not in handgrad(*command, "lowest", "--patience", "5").stderr
+
+
 def test_a_good_fit_has_none_of_it(server: Server, tables: Path) -> None:
     at = server.command_in(tables)
     done = at("train", "classes.csv", "--target", "t", "--out", "run", "--overwrite", "--json")

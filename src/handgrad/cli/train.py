@@ -22,7 +22,7 @@ from handgrad.checkpoints import read_past
 from handgrad.cli.cluster import in_cluster
 from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
-from handgrad.cli.likely_cause import find_cause
+from handgrad.cli.likely_cause import WAITING, find_cause
 from handgrad.cli.options import (
     FIND,
     FOLDER,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
 
 MOST_OF_PAGE = 10_000  # numbers that a network makes of a row, up to which its page is always written
 DIVERGED = 10.0  # times the loss of equal probabilities
+FAR_ABOVE = 2.0  # times the lowest validation loss
 PAGE, PICTURE = "explanation.html", "evaluation.png"
 
 
@@ -374,6 +375,25 @@ class _Training:
         )
         if evaluation is not None and not self.as_json:
             evaluation.show(str(remedy or ""))
+        if notice := _better_before(history, last):
+            notify(notice)
+
+
+def _better_before(history: History, last: EpochRecord) -> str | None:
+    """Return that an epoch before had a far lower validation loss, where there is one: its weights are not saved."""
+    losses = {
+        record.validation_loss: record.epoch
+        for record in history.epochs
+        if record.validation_loss is not None
+    }
+    lowest = min(losses, default=0.0)
+    if last.validation_loss is None or last.validation_loss <= FAR_ABOVE * lowest or lowest <= 0:
+        return None
+    patience = max(len(history.epochs) // WAITING, 1)
+    return (
+        f"validation loss {last.validation_loss:.4g} is far above the lowest, {lowest:.4g} after epoch {losses[lowest]}; "
+        f"--patience {patience} stops when it has not fallen for {patience} epochs, and keeps the weights of the lowest"
+    )
 
 
 def _diverged(experiment: Experiment, last: EpochRecord) -> str | None:
