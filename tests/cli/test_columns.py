@@ -6,6 +6,8 @@ import csv
 import datetime
 import json
 import re
+import shlex
+import shutil
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,6 +56,22 @@ def test_columns_are_dropped_and_picked(
     trained = load_run(tmp_path / "run").results
     assert evaluated["accuracy"] == trained["test_accuracy"]
     assert handgrad("predict", "run", "t.csv").stdout.count("\n") == 41
+
+
+def test_a_name_with_a_comma_is_dropped_as_the_notice_has_it(handgrad: Command, tmp_path: Path) -> None:
+    """Names in an option are a row of CSV, and the notice has them as a shell takes them."""
+    rows = [[7, k**2 % 11, k % 9 + 0.5] for k in range(40)]
+    for name, written in (("wert, eur", "'\"wert, eur\"'"), ('say "a"', '\'"say ""a"""\''), ("a b", "'a b'")):
+        write_table(tmp_path / "t.csv", [name, "b", "y"], rows)
+        noticed = handgrad("train", "t.csv", "--target", "y", *SMALL).stderr.splitlines()[0]
+        assert noticed.endswith(f" is the same in every row; drop the column: --drop {written}")
+        handgrad("train", "t.csv", "--target", "y", *shlex.split(noticed)[-2:], *SMALL, "--overwrite")
+        assert load_run(tmp_path / "run").feature_names == ("b",)
+        target = handgrad(
+            "train", "t.csv", "--target", shlex.split(written)[0], *SMALL, "--overwrite", code=1
+        )
+        assert "there is one class, '7'" in target.stderr
+        shutil.rmtree(tmp_path / "run")
 
 
 @pytest.mark.parametrize(

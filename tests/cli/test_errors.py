@@ -59,6 +59,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train header.csv --target kept": (1, "header.csv: the file has a header and no rows"),
     "train text.csv --target kept": (1, "text.csv, line 4: column 'height' holds 'tall', and a finite number is needed"),
     "train pets.csv --target kept --drop kept": (1, "pets.csv: the column 'kept' is both dropped and the target"),
+    "train pets.csv --target kept --drop 'width\nage'": (1, "--drop: 'width\\nage' is not a list of names"),
     "train pets.csv --target kept --drop width,height,age": (1, "pets.csv: no column is left to predict from"),
     "train names.csv --target kept": (1, "names.csv: no column has anything to learn from"),
     "train pets.npz --only width": (1, "pets.npz: columns of tables are chosen by name, and this source is no table"),

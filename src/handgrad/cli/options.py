@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -187,9 +188,11 @@ def configuration_from(
         )
     target = values["data.target"]
     values["data.source"] = source
-    values["data.target"] = target.split(",") if target and "," in target else target
-    for name in ("data.drop", "data.only"):
-        values[name] = values[name].split(",") if values[name] else None
+    if target:
+        names = names_in(target, "--target")
+        values["data.target"] = names[0] if len(names) == 1 else names
+    for name, flag in (("data.drop", "--drop"), ("data.only", "--only")):
+        values[name] = names_in(values[name], flag) if values[name] else None
     if (hidden := values["network.hidden"]) is not None:
         values["network.hidden"] = _listed(hidden, int, "--hidden", "sizes", "as in --hidden 128,64")
     if (weights := values["network.class_weight"]) not in (None, "balanced"):
@@ -200,6 +203,22 @@ def configuration_from(
     if any(values[f"data.{name}"] is not None for name in ("source", "target", "task", "drop", "only")):
         configuration.data.fingerprint = None
     return configuration
+
+
+def names_in(text: str, flag: str) -> list[str]:
+    """Return the names of an option: a row of CSV, so that a name with a comma can be quoted.
+
+    Examples
+    --------
+    >>> names_in('id,"price, net"', "--drop")
+    ['id', 'price, net']
+    """
+    try:
+        return next(csv.reader([text]))
+    except csv.Error:  # a line end without quotes
+        raise ConfigurationError(
+            f"{flag}: {text!r} is not a list of names", fix=f"as in {flag} 'id,\"price, net\"'"
+        ) from None
 
 
 def _listed(text: str, kind: type[float], flag: str, what: str, fix: str) -> list[float]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
-from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_data_settings
+from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, names_in, read_data_settings
 from handgrad.data import Dataset, load
 from handgrad.data.columns import Column
 from handgrad.data.parquet_table import parquet_bytes
@@ -134,7 +134,7 @@ def predict_command(
         raise RunError(
             f"{run}: was trained on a text, and does not answer row by row", fix=f"handgrad generate {run}"
         )
-    names = None if keep == "all" else (keep or "").split(",") if keep else ()
+    names = None if keep == "all" else names_in(keep, "--keep") if keep else ()
     x, kept = features_and_columns(source, _columns(trained), names)
     if trained.context:
         x = windows(source, x, trained.context)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
+from shlex import quote
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -278,11 +279,24 @@ def kind_of(cells: Cells) -> Column:
     return Category(name)
 
 
+def drop_advice(name: str) -> str:
+    """Return how a column is dropped, with its name as a shell and the option's list of names take it.
+
+    Examples
+    --------
+    >>> print(drop_advice("price, net"))
+    drop the column: --drop '"price, net"'
+    """
+    if any(each in name for each in ',"\r\n'):
+        name = '"' + name.replace('"', '""') + '"'
+    return f"drop the column: --drop {quote(name)}"
+
+
 def kinds_of(table: Sequence[Cells]) -> list[Column]:
     """Choose what is done to each column, not fitted yet; notify of those that look useless."""
     columns = []
     for cells in table:
-        drop = f"drop the column: --drop {cells.name}"
+        drop = drop_advice(cells.name)
         try:
             columns.append(kind_of(cells))
         except DataError as error:

@@ -18,6 +18,7 @@ import numpy as np
 from handgrad.arguments import judged
 from handgrad.arrays import Array
 from handgrad.data.cells import Cells, Codes, is_missing, lacks_target, number, text_of
+from handgrad.data.columns import drop_advice
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import (
     Contents,
@@ -137,8 +138,8 @@ class _DecimalCommas:
             if found[1] != self.mark:
                 raise DataError(
                     f"{self.path}, line {line}: column {name!r} holds {cell!r}, and {self.first}",
-                    fix="write all numbers with a decimal point, or all with a comma, and thousands with neither; or drop "
-                    f"the column: --drop {name}",
+                    fix="write all numbers with a decimal point, or all with a comma, and thousands with neither; or "
+                    + drop_advice(name),
                 )
             cells[index] = cell.replace(",", ".")
 

@@ -14,6 +14,7 @@ import numpy as np
 from handgrad.arguments import judged
 from handgrad.arrays import Array
 from handgrad.data.cells import Cells, Codes
+from handgrad.data.columns import drop_advice
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import (
     Contents,
@@ -192,7 +193,7 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
     if not any(fits(kind) for fits in (_is_number, _is_text, types.is_date, types.is_timestamp)):
         raise DataError(
             f"{path}: column {name!r} is of type {kind}, and numbers, texts or dates are needed",
-            fix=f"drop the column: --drop {name}",
+            fix=drop_advice(name),
         )
 
 
