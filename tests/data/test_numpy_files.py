@@ -92,9 +92,15 @@ def test_npz_task_may_be_given(tmp_path: Path) -> None:
     assert read_npz(tmp_path / "d.npz", task="regression").t.dtype == np.float64
 
 
-@pytest.mark.parametrize("target", [None, ["a.npy", "b.npy"]])
-def test_npy_needs_one_file_of_targets(tmp_path: Path, target: Any) -> None:
-    with pytest.raises(DataError, match=r"x\.npy: target is .*, and must be the path of one file"):
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        (None, "no target is named, and its targets are in another file"),
+        (["a.npy", "b.npy"], "target is .*, and must be the path of one file"),
+    ],
+)
+def test_npy_needs_one_file_of_targets(tmp_path: Path, target: Any, problem: str) -> None:
+    with pytest.raises(DataError, match=rf"x\.npy: {problem}"):
         read_npy(tmp_path / "x.npy", target=target)
 
 
@@ -265,7 +271,7 @@ def test_sparse_rows_have_their_targets_in_another_file(tmp_path: Path) -> None:
     import scipy.sparse
 
     scipy.sparse.save_npz(tmp_path / "x.npz", sparse_rows())
-    with pytest.raises(DataError, match="must be the path of one file"):
+    with pytest.raises(DataError, match="its targets are in another file"):
         read_npz(tmp_path / "x.npz")
     np.savez(tmp_path / "own.npz", x=np.ones((3, 2)), t=np.arange(3) / 2)
     with pytest.raises(DataError, match="this source has its own target"):

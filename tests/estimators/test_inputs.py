@@ -40,6 +40,12 @@ def test_data_frames_keep_the_names_of_their_columns(name: str, library: str) ->
         estimator.predict(others)
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_missing_targets_name_no_class_of_ours(name: str) -> None:
+    with pytest.raises(TypeError, match=r"^fit\(\) missing 1 required positional argument: 'y'$"):
+        ours(name).fit(np.ones((4, 2)))
+
+
 @pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "coo_array"])
 @pytest.mark.parametrize("solver", ["adam", "lbfgs"])
 @pytest.mark.parametrize("name", BOTH)

@@ -143,7 +143,7 @@ def _problem(data: Dataset) -> tuple[str, ...]:
         return (f"t[{place}] is {t[tuple(wrong[0])]}, and the {count} classes are numbered from 0",)
     if t.min() == t.max():
         problem = f"there is one class, {data.classes[t.flat[0]]!r}, and two or more are needed"
-        return problem, "check that the target is the right one"
+        return problem, "check that the target is the right one, and give rows of a second class"
     return ()
 
 

@@ -77,6 +77,11 @@ def npy_contents(path: Path, request: Request) -> Contents:
 
 def _target_file(path: Path, request: Request) -> Path:
     """Return the path of the file of the targets."""
+    if request.target is None:
+        raise DataError(
+            f"{path}: no target is named, and its targets are in another file",
+            fix="name the .npy file of the targets: --target FILE",
+        )
     if not isinstance(request.target, str | os.PathLike):
         raise DataError(
             f"{path}: target is {request.target!r}, and must be the path of one file",

@@ -194,6 +194,8 @@ class Perceptron(BaseEstimator, ABC):
         """
         return self._fit(X, y, sample_weight, incremental=False)
 
+    fit.__qualname__ = "fit"  # which Python names where y is missing: no one who calls it knows this class
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Self:
         started = time.perf_counter()
         self._validate_params()

@@ -116,7 +116,8 @@ def run_file(path: Path) -> UserFile:
     A definition or an import that fails is an error; anything else that does is noted.
     """
     if not path.is_file():
-        raise CheckError(f"{path}: there is no such file", fix="give a Python file, FILE.py or FILE.py:NAME")
+        problem = "is a folder" if path.is_dir() else "there is no such file"
+        raise CheckError(f"{path}: {problem}", fix="give a Python file, FILE.py or FILE.py:NAME")
     if path.suffix != ".py":
         fix = "its name must end in .py"
         if path.suffix == ".ipynb":
