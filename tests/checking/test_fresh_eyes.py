@@ -91,6 +91,35 @@ for i in range(200):
     W -= 0.5 * dW
 """
 
+OVERFLOWING = """
+class Net:
+    def __init__(self):
+        self.W = np.random.default_rng(0).normal(size=(4, 3)) * 500
+
+    def forward(self, x):
+        self.x = x
+        e = np.exp(x @ self.W)
+        self.p = e / e.sum(axis=1, keepdims=True)
+        return self.p
+
+    def loss(self, p, y):
+        return -np.log(p[np.arange(len(y)), y]).mean()
+
+    def backward(self, y):
+        d = self.p.copy()
+        d[np.arange(len(y)), y] -= 1
+        self.dW = self.x.T @ (d / len(y))
+        return self.dW
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(8, 4)), rng.integers(0, 3, 8)
+    net = Net()
+    p = net.forward(x)
+    print(net.loss(p, y))
+    net.backward(y)
+"""
+
 LETTERS = """
 rng = np.random.default_rng(0)
 E, C = rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
@@ -533,6 +562,20 @@ def test_a_forward_that_is_not_finite_names_its_line(write: Path) -> None:
     )
     assert "given.py:9: loss = -np.mean(y * np.log(p)" in done.stderr
     assert "np.logaddexp(0, z) - t * z" in done.stderr
+
+
+def test_a_softmax_that_overflows_is_named_without_raw_warnings(write: Path) -> None:
+    """It is a method, which the check calls through a function of its own."""
+    write.write_text("import numpy as np\n" + OVERFLOWING)
+    command = [sys.executable, "-m", "handgrad", "check", "given.py"]
+    done = subprocess.run(command, cwd=write.parent, env=ENVIRONMENT, capture_output=True, text=True)
+    problem, given, fix = done.stderr.splitlines()
+    assert problem == "Error: forward is not finite at these inputs"
+    assert given.startswith("  given  invalid value encountered in divide at ")
+    assert given.endswith("given.py:10: self.p = e / e.sum(axis=1, keepdims=True)")
+    assert fix.endswith(
+        "or subtract the maximum before exp, which overflows: np.exp(z - z.max(axis=-1, keepdims=True))"
+    )
 
 
 def test_a_parameter_called_e_is_no_loss(handgrad: Command, write: Path) -> None:

@@ -164,17 +164,20 @@ class Subject:
 
     def first_not_finite(self, inputs: Inputs) -> str:
         """Return NumPy's first operation in forward whose result is not finite, with its place; "" where there is none."""
-        first, then = np.errstate(divide="raise", invalid="raise", over="ignore"), np.errstate(over="raise")
-        for raising in (first, then):
-            given = copy_of(inputs)
-            try:
-                with np.errstate(all="ignore"), raising:
-                    self.forward(*given.values()) if self.positional else self.forward(**given)
-            except FloatingPointError as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                return f"{error} at {where.filename}:{where.lineno}: {where.line}"
-            except Exception:
-                continue
+        found = self.raised_by_forward(inputs, np.errstate(divide="raise", invalid="raise"))
+        return found or self.raised_by_forward(inputs, np.errstate(over="raise"))
+
+    def raised_by_forward(self, inputs: Inputs, raising: np.errstate) -> str:
+        """Return the first of NumPy's errors of some kinds in forward, with its place; "" where there is none."""
+        given = copy_of(inputs)
+        try:
+            with np.errstate(all="ignore"), raising:
+                self.forward(*given.values()) if self.positional else self.forward(**given)
+        except Exception as error:
+            cause = error.__cause__ or error  # what calls the user's own functions raises an error of its own
+            if isinstance(cause, FloatingPointError):
+                where = traceback.extract_tb(cause.__traceback__)[-1]
+                return f"{cause} at {where.filename}:{where.lineno}: {where.line}"
         return ""
 
     def run_backward(

@@ -148,6 +148,15 @@ class Evidence:
         return [(sample.got[argument], sample.expected(argument)) for sample in self.samples()]
 
 
+def _is_of_exp(subject: Subject, inputs: Inputs, where: str) -> bool:
+    """Return whether forward is not finite because exp overflows: it is infinite itself, or divided by its own sum."""
+    if not where.startswith(("overflow encountered in exp ", "invalid value encountered in divide ")):
+        return False
+    return subject.raised_by_forward(inputs, np.errstate(over="raise")).startswith(
+        "overflow encountered in exp "
+    )
+
+
 def numerical_gradient(
     subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: int
 ) -> NumericalGradient:
@@ -165,8 +174,10 @@ def numerical_gradient(
     if not all(np.all(np.isfinite(output)) for output in outputs):
         where = subject.first_not_finite(wide)
         fix = "give inputs at which it is"
-        if "log" in where:
+        if "encountered in log" in where:
             fix += ", or compute the loss from the logits: np.logaddexp(0, z) - t * z is -log of a sigmoid, and finite"
+        elif _is_of_exp(subject, wide, where):
+            fix += ", or subtract the maximum before exp, which overflows: np.exp(z - z.max(axis=-1, keepdims=True))"
         raise CheckError("forward is not finite at these inputs", given=where, fix=fix)
     generator = np.random.default_rng(seed)
     number = 1 if is_slow(subject, wide) else UPSTREAMS
