@@ -367,6 +367,8 @@ WRONG: dict[str, tuple[int, str]] = {
     "check arguments.py": (2, "square (arguments.py:3): the signature ..., ... -> ... has 2 arguments and the function 1"),
     "check in_place.py": (2, "square (in_place.py:3), line 5: y += changes a value in place"),
     # explaining
+    "explain sigma": (1, "sigma: there is no data set, no run and no rule of this name"),
+    "show network.py": (1, "network.py: show takes no file of your own"),
     "explain swish.py:swish": (1, "swish.py:swish: there is no network and no rule"),
     "explain undefined.py": (1, "undefined.py: there is no network and no rule"),
     "explain rules.py": (1, "rules.py: there are 2 networks and rules: square, cube"),
@@ -634,6 +636,15 @@ def test_explain_of_functions_that_are_no_network_names_the_commands_for_them(
     done = handgrad("explain", "net.py", code=1)
     assert "net.py: there is no network and no rule" in done.stderr
     assert "handgrad adopt net.py makes a Network" in done.stderr
+
+
+def test_a_rule_is_among_those_that_explain_suggests_and_show_hands_over(handgrad: Command) -> None:
+    for name, near in (("sigma", "sigmoid"), ("digit", "digits")):
+        assert handgrad("explain", name, code=1).stderr.endswith(f"  fix    did you mean '{near}'?\n")
+    several = handgrad("explain", "self_attention", code=1).stderr
+    assert "the nearest are causal_attention, attention, padded_attention" in several
+    assert "handgrad explain softmax shows" in handgrad("show", "softmax", code=1).stderr
+    assert "handgrad explain net.py:net, or" in handgrad("show", "net.py:net", code=1).stderr
 
 
 def test_a_published_network_is_among_those_that_show_suggests(handgrad: Command) -> None:

@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from handgrad.cli.options import (
 )
 from handgrad.cli.user_file import find, import_file, importing_from
 from handgrad.data.builtin import BUILT_IN
-from handgrad.errors import ConfigurationError
+from handgrad.errors import ConfigurationError, DataError, nearest
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.record import Snapshot
 from handgrad.explaining.snapshots import with_training
@@ -141,6 +142,13 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         refuse_settings(named, "a rule", config, settings)
         drawn = draw_for(RULES[named], np.random.default_rng(0))
         return _Subject(RULES[named], tuple(drawn.values()), origin="random inputs")
+    if re.fullmatch(r"[\w-]+", named) and named not in BUILT_IN and not Path(named).exists():
+        known = [*BUILT_IN, *RULES]
+        near = get_close_matches(named, known)
+        raise DataError(
+            f"{named}: there is no data set, no run and no rule of this name",
+            fix=f"the nearest are {', '.join(near)}" if len(near) > 1 else nearest(named, known),
+        )
     experiment = Experiment(configuration_from(source, config, settings))
     dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
     network.standardise(dataset.x, dataset.t)

@@ -31,6 +31,7 @@ from handgrad.interop.gpt2 import GPT2, Size, gpt2
 from handgrad.network import Network
 from handgrad.program import Loop
 from handgrad.program.printing import render_text
+from handgrad.rules import RULES
 from handgrad.runs import load_run, read_facts
 
 MOST_LINES = 100  # of a program that is printed line by line
@@ -85,9 +86,14 @@ def show_command(
         configuration = configuration_from(None, None, others | optimiser)
         network = gpt2(cast("Size", source))
     elif source and re.fullmatch(r"[\w-]+", source) and source not in BUILT_IN and not Path(source).exists():
-        known = [*BUILT_IN, *GPT2]
+        fix = nearest(source, [*BUILT_IN, *GPT2])
+        if source in RULES:
+            fix = f"it is a rule, which handgrad explain {source} shows"
+        raise DataError(f"{source}: there is no data set, no run and no network of this name", fix=fix)
+    elif source and re.search(r"\.py(:\w+)?$", source):
         raise DataError(
-            f"{source}: there is no data set, no run and no network of this name", fix=nearest(source, known)
+            f"{source}: show takes no file of your own",
+            fix=f"handgrad explain {source}, or print(network.program()) in it",
         )
     else:
         configuration = configuration_from(source, config, settings, shown=True)
