@@ -35,7 +35,7 @@ from handgrad.errors import HandgradError
 from handgrad.explaining.execution import execute_network
 from handgrad.explaining.terminal import show_line
 from handgrad.program.lines_in_python import evaluate
-from handgrad.rules import attention
+from handgrad.rules import RULES, attention
 
 
 @pytest.fixture(scope="module")
@@ -355,6 +355,12 @@ def test_a_jacobian_that_cannot_be_is_one_message(
         explain(network, *batch, jacobians=[pair])
     assert error.value.problem == ERRORS[pair]
     assert error.value.fix
+
+
+def test_the_upstream_gradient_of_a_rule_is_no_value_of_its_forward() -> None:
+    with pytest.raises(HandgradError) as error:
+        explain(RULES["sigmoid"], np.ones((2, 3)), jacobians=["y:z"])
+    assert error.value.fix == "choose from a, e, z"
 
 
 def test_a_jacobian_too_large_says_what_to_take_instead() -> None:

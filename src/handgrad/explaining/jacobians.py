@@ -69,6 +69,7 @@ class Dependency:
     def __post_init__(self) -> None:
         execution, rows = self.execution, self.execution.rows
         gradients = {line.target for line in execution.backward} - execution.given.keys()
+        gradients |= {value.name for value in execution.program.inputs if value.kind == "upstream"}
         connected = {value.name for node in execution.nodes for value in (node.output, *node.inputs)}
         known = [
             name
