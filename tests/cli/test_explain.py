@@ -203,6 +203,13 @@ def test_a_wrong_line_of_one_s_own_is_marked(handgrad: Command, own: Path) -> No
     assert "check      wrong: " in handgrad("explain", "own.py:square", "--jacobian", "y:x").stdout
 
 
+def test_a_wrong_backward_ends_with_the_command_that_names_the_mistake(handgrad: Command, own: Path) -> None:
+    *_, last = handgrad("explain", "own.py:square").stdout.splitlines()
+    assert last == "dx: wrong, against numerical gradients; `handgrad check own.py:square` names the mistake"
+    assert "first wrong line: own.py" in handgrad("check", "own.py:square", code=1).stdout
+    assert "names the mistake" not in handgrad("explain", "own.py:scale").stdout
+
+
 def test_a_network_of_one_s_own_is_explained(handgrad: Command, own: Path) -> None:
     """On random rows where the file gives none."""
     said = handgrad("explain", "own.py:network", "--rows", "9").stdout

@@ -22,6 +22,7 @@ from handgrad.cli.options import (
     FILE,
     Experiment,
     configuration_from,
+    is_own_file,
     is_run,
     json_option,
     read_data_settings,
@@ -102,6 +103,13 @@ def explain_command(
         click.echo(explanation.to_json())
     elif html is None or line or jacobian or health:
         echo_coloured(_text(explanation, line, jacobian, health=health, numbers=numbers), _coloured)
+        wrong = [
+            each.target for each in explanation.lines if each.witness and each.witness.verdict == "wrong"
+        ]
+        if wrong and is_own_file(source):
+            click.echo(
+                f"\n{', '.join(wrong)}: wrong, against numerical gradients; `handgrad check {source}` names the mistake"
+            )
         if unnamed and not (line or jacobian or health):
             click.echo(f"\n{textwrap.fill(NEXT_STEP, WIDTH)}")
 
@@ -127,7 +135,7 @@ class _Subject(NamedTuple):
 
 def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any], rows: int) -> _Subject:
     named = source or ""
-    if re.search(r"\.py(:\w+)?$", named):
+    if is_own_file(source):
         refuse_settings(named, "a file of your own", config, settings)
         return _of_file(named, rows)
     if is_run(source):

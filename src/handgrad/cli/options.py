@@ -319,6 +319,11 @@ def is_run(source: str | None) -> bool:
     return bool(source) and any((Path(source or "") / name).exists() for name in ("run.json", CHECKPOINT))
 
 
+def is_own_file(source: str | None) -> bool:
+    """Whether a source of a network is a Python file, FILE.py or FILE.py:NAME."""
+    return re.search(r"\.py(:\w+)?$", source or "") is not None
+
+
 def read_settings(folder: Path) -> Configuration:
     """Read a run's settings; its file may be untrusted."""
     path = folder / "config.toml"

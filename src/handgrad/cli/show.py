@@ -17,6 +17,7 @@ from handgrad.cli.options import (
     FOLDER,
     Experiment,
     configuration_from,
+    is_own_file,
     is_run,
     read_settings,
     refuse_settings,
@@ -90,7 +91,7 @@ def show_command(
         if source in RULES:
             fix = f"it is a rule, which handgrad explain {source} shows"
         raise DataError(f"{source}: there is no data set, no run and no network of this name", fix=fix)
-    elif source and re.search(r"\.py(:\w+)?$", source):
+    elif is_own_file(source):
         raise DataError(
             f"{source}: show takes no file of your own",
             fix=f"handgrad explain {source}, or print(network.program()) in it",
