@@ -21,6 +21,7 @@ from handgrad import (
     Network,
     ReLU,
     Residual,
+    SelfAttention,
     ShapeError,
     Softmax,
     SoftmaxCrossEntropy,
@@ -232,6 +233,16 @@ def test_a_backward_line_says_what_it_undoes_and_why() -> None:
     line = PLAIN.program().line("dW2")
     assert (line.layer, line.rule, line.undoes) == ("layer 3, Linear(7, 3)", "linear", "z2")
     assert line.reason == "the same W2 serves every row: the rows add up"
+
+
+def test_a_transposed_name_in_a_reason_is_the_program_s_too() -> None:
+    """The superscript is a letter, and no part of the name."""
+    layers = [Embedding(9, 6), SelfAttention(6, heads=2), Linear(6, 3)]
+    network = Network(*layers, inputs=5, loss=SoftmaxCrossEntropy())
+    (reason,) = (line.reason for line in network.program().lines if "diag" in line.reason)
+    name = reason[len("(diag(") :].partition(")")[0]
+    assert name != "p"
+    assert reason == f"(diag({name}) - {name} {name}ᵀ) d{name}"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -329,7 +329,7 @@ def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
         is_name = word in names and (len(word.removeprefix("d")) == 1 or word.strip("d") in ("gamma", "beta"))
         return names[word] if is_name and word != "a" else word
 
-    return re.sub(r"(?<!')\b[A-Za-z]\w*", rename, reason)
+    return re.sub(r"(?<!')\b[A-Za-z]\w*?(?=ᵀ|\b)", rename, reason)
 
 
 class _WithoutEffect(ast.NodeTransformer):
