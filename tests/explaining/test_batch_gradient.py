@@ -255,3 +255,19 @@ def test_rows_that_pass_nothing_are_not_what_is_shown() -> None:
     x = np.array([[-1.0, -2.0], [-1.0, -1.0], [2.0, 1.0]])
     found = explain_execution(execute_network(network, x, np.ones((3, 2)))).jacobians
     assert {each.example for each in found} == {2}
+
+
+@pytest.mark.parametrize("target", ["dW1", "dW2", "da1"])
+def test_the_transpose_that_is_stated_gives_the_gradient(target: str) -> None:
+    """Of square layers, whose shapes would fit any other product as well."""
+    network = Network(Linear(4, 4), Tanh(), Linear(4, 4), loss=SoftmaxCrossEntropy(), dtype="float64")
+    execution = execute_network(network, np.random.default_rng(0).normal(size=(4, 4)), np.array([0, 1, 2, 3]))
+    explanation = explain_execution(execution)
+    line = next(each for each in explanation.lines if each.target == target)
+    (jacobian,) = (
+        each for each in explanation.jacobians if (each.output, each.input) == explanation.between(line)
+    )
+    product = re.search(r"; the sum runs over .* axis, so it is \((.+)\)\[", jacobian.steps[-1].reason)
+    assert product
+    assert product[1].count(".T") == 1
+    np.testing.assert_allclose(evaluate(product[1], execution.exact), execution.exact[target], rtol=1e-12)

@@ -157,7 +157,24 @@ class GradientByIndices:
             f"{_at(self.target, self.place.input)} = {_sums(output)}{derivative} · {_at(f'd{self.output}', output)}",
             f"the chain rule: the sum over every entry of {self.output}",
         )
-        yield Step(str(self), f"δ leaves only the terms with {equal}")
+        yield Step(str(self), f"δ leaves only the terms with {equal}{self._why_transposed()}")
+
+    def _why_transposed(self) -> str:
+        """Return why one factor is transposed where the sum is a product of two matrices; "" where none is."""
+        found = re.fullmatch(r"(\w+)\[([^,]+), ([^,]+)\]", self.factor)
+        summed = [letter for letter in self.place.output if letter not in self.place.input]
+        if not found or len(summed) != 1 or len(self.place.output) != 2 or len(self.place.input) != 2:
+            return ""
+        factors = {found[1]: (found[2], found[3]), f"d{self.output}": self.place.output}
+        (over,), (row, column) = summed, self.place.input
+        left, right = sorted(factors, key=lambda name: row not in factors[name])
+        wanted = {left: (row, over), right: (over, column)}
+        turned = [name for name in factors if factors[name] != wanted[name]]
+        if len(turned) != 1 or factors[turned[0]] != wanted[turned[0]][::-1]:
+            return ""
+        axis = ("first", "second")[factors[turned[0]].index(over)]
+        product = " @ ".join(f"{name}.T" if name in turned else name for name in (left, right))
+        return f"; the sum runs over {over}, {turned[0]}'s {axis} axis, so it is {_at(f'({product})', (row, column))}"
 
 
 def gradient_formula(
