@@ -9,7 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from handgrad.checking import CheckError
+from handgrad.cli import group
+
+from ..checking.test_autograd_classes import SCALAR
 from ..checking.test_programs import PROGRAMS
 from ..conftest import ENVIRONMENT, Command
 
@@ -128,3 +133,30 @@ for i in range(100):
     assert "Error: the training diverges: its loss is not finite after " in said
     assert " steps at a learning rate of 0.5\n  fix    lower the learning rate in the file" in said
     assert not (tmp_path / "adopted").exists()
+
+
+def test_values_that_differentiate_themselves_are_no_network(handgrad: Command, tmp_path: Path) -> None:
+    """Each operation of such a class is checked by itself; none of them is the network."""
+    path = tmp_path / "value.py"
+    path.write_text(SCALAR)
+    done = handgrad("adopt", path, code=1)
+    assert done.stderr.startswith(
+        "Error: Value: its values differentiate themselves, one operation at a time\n"
+    )
+    assert not (tmp_path / "adopted").exists()
+
+
+@pytest.mark.parametrize("part", ["recognise", "adopt"])
+def test_what_fails_in_an_adoption_is_one_message(
+    script: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """With the place, and what to do about it."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(f"handgrad.cli.adopt.{part}", fail)
+    result = CliRunner().invoke(group, ["adopt", str(script)], standalone_mode=False)
+    assert isinstance(result.exception, CheckError)
+    problem = f"{script}: handgrad failed: RuntimeError: no such thing"
+    assert (result.exception.problem, result.exception.fix) == (problem, "please report it, with the file")

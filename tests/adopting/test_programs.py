@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -272,3 +273,75 @@ def test_an_activation_that_is_not_handgrads_becomes_a_rule_of_its_own(tmp_path)
     written = names["make_network"]()
     assert check(names["activation"]).verdict == check(names["activation_2"]).verdict == "right"
     assert np.array_equal(written.output(adoption.x), adoption.network.output(adoption.x))
+
+
+def _sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+class _Twice:
+    """Its derivative is taken of what is a sigmoid already; its backward updates, and its forward comes before."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.V, self.U = rng.normal(size=(3, 4)), rng.normal(size=(4, 1))
+
+    def feedforward(self, X):
+        self.hidden = _sigmoid(X @ self.V)
+        self.output = _sigmoid(self.hidden @ self.U)
+        return self.output
+
+    def backprop(self, X, y):
+        dz = 2 * (y - self.output) * _sigmoid(self.output) * (1 - _sigmoid(self.output))
+        dU = self.hidden.T @ dz
+        dV = X.T @ (dz @ self.U.T * _sigmoid(self.hidden) * (1 - _sigmoid(self.hidden)))
+        self.V += 0.5 * dV
+        self.U += 0.5 * dU
+
+
+def test_a_backward_that_updates_is_timed_whatever_its_lines_are_read_as():
+    """The lines of a method are looked for in the file where it is, and a timed one's are elsewhere."""
+    rng = np.random.default_rng(0)
+    inputs = {"X": rng.normal(size=(5, 3)), "y": np.array([[0.0], [1], [1], [0], [1]])}
+    assert adopt(recognise(Program(_Twice(), None, inputs))).steps.author_seconds > 0
+
+
+class _Activation:
+    __slots__ = ()
+
+    def forward(self, x):
+        return np.tanh(x)
+
+    def backward(self, grad_output, x):
+        return grad_output * (1 - np.tanh(x) ** 2)
+
+
+@dataclass(frozen=True)
+class _Frozen(_Activation):
+    scale: float = 2.0
+
+
+@pytest.mark.parametrize("kind", [_Activation, _Frozen])
+def test_an_object_whose_attributes_cannot_be_set_is_timed(kind):
+    inputs = {"x": np.random.default_rng(0).normal(size=(5, 3))}
+    adoption = adopt(recognise(Program(kind(), None, inputs)))
+    assert repr(adoption.network.body.layers[0]) == "Tanh()"
+    assert adoption.steps.author_seconds > 0
+
+
+def _loss(w, x, t):
+    difference = x @ w - t
+    return difference @ difference.T / 2
+
+
+def _loss_backward(w, x, t):
+    return x.T @ (x @ w - t)
+
+
+def test_a_loss_may_be_a_matrix_of_one_entry():
+    """It is what a network returns that is called with one row at a time."""
+    rng = np.random.default_rng(0)
+    inputs = {"w": rng.normal(size=(3, 2)), "x": rng.normal(size=(1, 3)), "t": rng.normal(size=(1, 2))}
+    adoption = adopt(recognise(Program(_loss, _loss_backward, inputs)))
+    assert adoption.own_loss
+    assert repr(adoption.network.loss) == "HalfSquaredError()"

@@ -572,7 +572,7 @@ def test_a_check_that_fails_itself_is_an_error_and_no_verdict(
     monkeypatch.setattr("handgrad.cli.check.check_in_stages", fail)
     result = CliRunner().invoke(group, ["check", str(tmp_path / "pair.py")], standalone_mode=False)
     assert (result.exception, result.return_value) == (None, 2), result.output
-    assert "the check failed: RuntimeError: no such thing" in result.output
+    assert "handgrad failed: RuntimeError: no such thing" in result.output
 
 
 SCALE = """

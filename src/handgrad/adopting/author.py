@@ -16,6 +16,7 @@ from handgrad.checking.adjoint import adjoints
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.input_draws import draw
 from handgrad.checking.interfaces import Pair, pair_of
+from handgrad.checking.interfaces.autograd_classes import Expression
 from handgrad.checking.subject import CheckError, Inputs, Subject, widened
 from handgrad.checking.verdict.analytic import traced
 from handgrad.errors import HandgradError
@@ -90,7 +91,7 @@ class Author:
     def loss(self, inputs: Inputs) -> float:
         """Return the author's loss; half the squared error to drawn targets where the program has none."""
         (output,) = self.subject.run_forward(inputs)
-        return float(output) if self.has_loss else 0.5 * float(((output - self.goal) ** 2).sum())
+        return float(output.item()) if self.has_loss else 0.5 * float(((output - self.goal) ** 2).sum())
 
     def upstream(self, inputs: Inputs) -> Array:
         """Return the gradient of the loss with respect to what forward returns."""
@@ -110,6 +111,11 @@ class Author:
 
 def check_can_be_adopted(program: Program) -> None:
     """Raise `AdoptError` for what is handgrad's already, or no program of arrays."""
+    if isinstance(program.owner, Expression):
+        raise AdoptError(
+            f"{program.owner.cls.__name__}: its values differentiate themselves, one operation at a time",
+            fix="give a network whose forward and backward are functions of arrays",
+        )
     module = type(program.forward).__module__
     if module.startswith("handgrad."):
         raise AdoptError(f"{program.forward!r} is handgrad's own already")

@@ -174,7 +174,7 @@ class Search:
         trace = self.values.trace
         if np.size(trace.values[trace.output]) > 1 or not self.targets:
             return bool(steps) and self.values.is_at(trace.output, rows), None
-        losses = [float(array) for array in self.values.at(trace.output)]
+        losses = [array.item() for array in self.values.at(trace.output)]
         weights = [list(self._weights(owned)) for step in steps for owned in step.owned]
         flat = [each for owned in weights for each in owned]
         for target in self.targets:

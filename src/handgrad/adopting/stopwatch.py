@@ -35,7 +35,9 @@ class Stopwatch:
             public = {
                 n: self.timed(f) for n, f in methods.items() if not n.startswith("__") or n == "__call__"
             }
-            owner.__class__ = type(kind.__name__, (kind,), {**public, "__module__": kind.__module__})
+            # the author's class may have slots, or be frozen
+            body = {**public, "__module__": kind.__module__, "__slots__": ()}
+            object.__setattr__(owner, "__class__", type(kind.__name__, (kind,), body))
             chosen = getattr(forward, "__name__", "") if forward is not program.owner else ""
             pair = pair_of(getattr(owner, chosen) if chosen else owner, backward, program.example)
         self.pair = pair

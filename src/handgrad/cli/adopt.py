@@ -16,7 +16,7 @@ from handgrad.adopting.author import AdoptError, Program
 from handgrad.adopting.written import write_adoption
 from handgrad.checking.user_files import run_file
 from handgrad.cli.options import FOLDER, json_option
-from handgrad.cli.user_file import find_all, importing_from
+from handgrad.cli.user_file import find_all, importing_from, named_failures
 from handgrad.errors import HandgradError
 
 ADOPTED = Path("adopted")
@@ -58,7 +58,11 @@ def adopt_command(source: str, out: Path | None, overwrite: bool, steps: int, as
 
 def _adopted(path: Path, name: str, steps: int) -> Adoption:
     """Adopt what a file holds; of several things the one that is most of a network. What they print is not shown."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+    with (
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere),
+        named_failures(path, path),
+    ):
         _say("running the file")
         found: list[Recognition] = []
         errors: list[HandgradError] = []
@@ -68,7 +72,8 @@ def _adopted(path: Path, name: str, steps: int) -> Adoption:
                 if each.problem is not None:
                     raise each.problem
                 script = path if each.is_script else None
-                found.append(recognise(Program(each.forward, each.backward, each.inputs, script)))
+                with named_failures(f"{path}:{each.name}" if each.name else path, path):
+                    found.append(recognise(Program(each.forward, each.backward, each.inputs, script)))
             except HandgradError as error:
                 errors.append(error)
         if not found:

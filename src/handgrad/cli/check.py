@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from handgrad.checking.subject import CheckError
 from handgrad.checking.user_files import UserFile, run_file
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import json_option
-from handgrad.cli.user_file import Found, find_all, importing_from
+from handgrad.cli.user_file import Found, find_all, importing_from, named_failures
 from handgrad.errors import HandgradError
 from handgrad.rules import RULES
 
@@ -186,7 +185,7 @@ def _run(request: _Request) -> UserFile:
 
 
 def _find(user_file: UserFile, request: _Request) -> Iterator[Found]:
-    with _quiet(), _named_failures(request.path, request.path):
+    with _quiet(), named_failures(request.path, request.path):
         yield from find_all(user_file, request.name, request.loss, request.gradients)
     for place, problem in user_file.failures[:3]:
         click.echo(f"left out: {place}: {problem}", err=True)
@@ -197,31 +196,11 @@ def _quiet() -> redirect_stdout[TextIO]:
     return redirect_stdout(io.StringIO())
 
 
-@contextmanager
-def _named_failures(place: object, path: Path) -> Iterator[None]:
-    """Turn what fails in the check, or in the user's file, into an error: exit code 1 says that a gradient is wrong."""
-    try:
-        yield
-    except (HandgradError, click.ClickException, click.Abort):
-        raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        problem, given = (
-            f"{type(error).__name__}: {error}",
-            f"in {Path(frame.filename).name}, line {frame.lineno}",
-        )
-        if Path(frame.filename).resolve() == path.resolve():
-            fix = "mend that line, or call it in the file with arguments that it takes"
-            raise CheckError(f"{place}: {problem}", given=given, fix=fix) from error
-        fix = "please report it, with the file"
-        raise CheckError(f"{place}: the check failed: {problem}", given=given, fix=fix) from error
-
-
 def _report(found: Found, request: _Request, *, alone: bool) -> Report:
     """Check one of a file's functions; after an error in one of several, the others are still checked."""
     label = f"{request.path}:{found.name}" if found.name else str(request.path)
     try:
-        with _quiet(), _stages(), _named_failures(label, request.path):
+        with _quiet(), _stages(), named_failures(label, request.path):
             if found.problem is not None:
                 raise found.problem
             report = check_in_stages(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import click
 import numpy as np
 
 from handgrad.checking import CheckError
@@ -36,7 +38,7 @@ from handgrad.checking.user_files import (
     run_by,
     run_file,
 )
-from handgrad.errors import nearest
+from handgrad.errors import HandgradError, nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"
 
@@ -75,6 +77,26 @@ def importing_from(file: Path) -> Iterator[None]:
         sys.argv = argv
         if first in sys.path:
             sys.path.remove(first)
+
+
+@contextmanager
+def named_failures(place: object, path: Path) -> Iterator[None]:
+    """Turn what fails in handgrad, or in the user's file, into an error that names the line; a traceback helps no user."""
+    try:
+        yield
+    except (HandgradError, click.ClickException, click.Abort):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        problem, given = (
+            f"{type(error).__name__}: {error}",
+            f"in {Path(frame.filename).name}, line {frame.lineno}",
+        )
+        if Path(frame.filename).resolve() == path.resolve():
+            fix = "mend that line, or call it in the file with arguments that it takes"
+            raise CheckError(f"{place}: {problem}", given=given, fix=fix) from error
+        fix = "please report it, with the file"
+        raise CheckError(f"{place}: handgrad failed: {problem}", given=given, fix=fix) from error
 
 
 def import_file(path: Path) -> ModuleType:

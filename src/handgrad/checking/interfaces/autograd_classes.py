@@ -130,7 +130,7 @@ def _pair(
         for drawn in (normal, [0.3 + np.abs(value) for value in normal]):  # for logarithms
             inputs = dict(zip(arguments, drawn, strict=True))
             for wraps in (False, True):
-                expression = _Expression(cls, attributes, function, alone=bool(name), wraps=wraps)
+                expression = Expression(cls, attributes, function, alone=bool(name), wraps=wraps)
                 pair = expression.pair(inputs, name or _backward_name(cls))
                 if pair is not None:
                     return pair
@@ -146,7 +146,7 @@ def _shapes(name: str) -> list[list[tuple[int, ...]]]:
 
 
 @dataclass(frozen=True)
-class _Expression:
+class Expression:
     """A function of a class's values: one operation ``alone``, or several."""
 
     cls: type

@@ -41,7 +41,13 @@ def body_of(function: Function, tree: ast.Module) -> Statements:
     """Return the statements of a function in its file's tree, as it is or changed."""
     name, line = function.__name__, function.__code__.co_firstlineno
     definitions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == name]
+    if not definitions:
+        raise _not_found(name)
     return min(definitions, key=lambda each: abs(each.lineno - line)).body
+
+
+def _not_found(title: str) -> CheckError:
+    return CheckError(f"the source of {title} was not found", fix="write it into a file")
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ def training_of(code: Code, title: str) -> Training:
     try:
         tree = ast.parse(file.read_bytes())
     except OSError:
-        raise CheckError(f"the source of {title} was not found", fix="write it into a file") from None
+        raise _not_found(title) from None
     statements = code.statements(tree)
     is_updated = any(map(has_update, statements))
 
