@@ -168,6 +168,7 @@ def test_write_takes_a_configuration(handgrad: Command, tmp_path: Path) -> None:
     """A run's own settings give the script that trains it: the same scores."""
     trained = handgrad("train", "xor", "--hidden", "4", "--epochs", "2", "--out", "run", "--json")
     handgrad("write", "--config", "run/config.toml", "--out", "script")
+    handgrad("write", "--config", "run/config.toml", "--out", "script")  # in place of its own
     ran = subprocess.run(
         [sys.executable, "-I", "train.py"],
         cwd=tmp_path / "script",

@@ -262,6 +262,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
         pa.table({"a": [1.0, 2.0], "t": pa.nulls(2, pa.float64())}), path
     ),
     "mine": lambda folder: [folder.mkdir(), (folder / "history.csv").write_text("mine")],
+    "theirs": lambda folder: [folder.mkdir(), (folder / "train.py").write_text("mine = 1\n")],
     "commas.csv": lambda path: path.write_text("size;t\n1,5;2\n1.500;3\n"),
     "runs/replaced": lambda folder: [
         _run(folder),

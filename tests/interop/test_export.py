@@ -49,8 +49,8 @@ def test_onnx(handgrad: Command, folder: Path) -> None:
 
     trained = load_run(folder / "run").network
     x = np.random.default_rng(1).normal([50, -3], [4, 0.1], (20, 2))
-    done = handgrad("export", "run", "--onnx", "net.onnx", "--torch", "w")
-    assert done.stdout == "wrote net.onnx\nwrote w\n"
+    done = handgrad("export", "run", "--onnx", "net.onnx", "--torch", "w.safetensors")
+    assert done.stdout == "wrote net.onnx\nwrote w.safetensors\n"
     assert apart(trained, folder / "net.onnx", x) <= 1e-5
     handgrad("export", "run", "--onnx", "net.onnx", "--prediction", "--with-standardisation")
     assert apart(trained, folder / "net.onnx", x, prediction=True) <= 1e-5

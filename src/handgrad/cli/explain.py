@@ -19,7 +19,7 @@ from handgrad.checking.subject import CheckError
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.lab import ROWS, lab_page, small_network
 from handgrad.cli.options import (
-    FILE,
+    HTML,
     Experiment,
     configuration_from,
     is_own_file,
@@ -52,7 +52,7 @@ NEXT_STEP = "`handgrad explain --line dW1` explains one line; `handgrad explain 
 @click.option("--health", is_flag=True, help="What is dead, saturated, vanishing, and why.")
 @click.option("--numbers", is_flag=True, help="The numbers too, some of them.")
 @click.option("--rows", type=click.IntRange(min=1), help="Size of the batch [32; of the small network 64].")
-@click.option("--html", type=FILE, help="Write a page to look at.")
+@click.option("--html", type=HTML, help="Write a page to look at.")
 @json_option("Print the whole explanation as one JSON object.")
 @with_settings
 def explain_command(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from handgrad.cli.options import FILE
+from handgrad.cli.options import HTML
 from handgrad.data import moons
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.page import pack_pages, render_page
@@ -27,7 +27,7 @@ INTRODUCTION = (
 
 
 @click.command(name="lab")
-@click.argument("file", type=FILE, default=Path("lab.html"))
+@click.argument("file", type=HTML, default=Path("lab.html"))
 def lab_command(file: Path) -> None:
     """Write a page with a small untrained network, to change its numbers, make mistakes in its gradients, and train it.
 

@@ -52,7 +52,24 @@ class LearningRate(click.ParamType[float | str]):
         return number
 
 
+class OutputFile(click.Path):
+    """A file to be written, named as its format is: another one may be a source that the user has no other copy of."""
+
+    def __init__(self, *endings: str) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail as click does; a pipe or device such as ``/dev/stdout`` has any name."""
+        path: Any = super().convert(value, param, ctx)
+        is_device = path.exists() and (not path.is_file() or path.is_relative_to("/dev"))
+        if not is_device and path.suffix.lower() not in self.endings:
+            self.fail(f"{str(path)!r} does not end in {' or '.join(self.endings)}.", param, ctx)
+        return path
+
+
 FIND = "find"
+HTML = OutputFile(".html", ".htm")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 from pathlib import Path
@@ -26,7 +27,7 @@ from handgrad.cli.options import (
 from handgrad.configuration import Configuration
 from handgrad.data import Dataset
 from handgrad.data.builtin import BUILT_IN
-from handgrad.errors import DataError, nearest
+from handgrad.errors import DataError, RunError, nearest
 from handgrad.files import write_file
 from handgrad.interop.gpt2 import GPT2, Size, gpt2
 from handgrad.network import Network
@@ -141,6 +142,7 @@ def write_command(source: str | None, config: Path | None, out: Path, **settings
     handgrad write --out digits
     cd digits && python train.py
     """  # fmt: skip
+    _check_replaceable(out)
     configuration = configuration_from(source, config, settings)
     experiment, training = Experiment(configuration), configuration.training
     dataset, rows = experiment.dataset, experiment.rows
@@ -162,6 +164,18 @@ def write_command(source: str | None, config: Path | None, out: Path, **settings
         arrays |= {"x_test": dataset.x[rows.test], "t_test": dataset.t[rows.test]}
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)
+    write_file(out / "train.py", script)  # first: it is what makes the folder one that may be replaced
     write_file(out / "data.npz", file.getvalue())
-    write_file(out / "train.py", script)
     click.echo(f"wrote {out / 'train.py'} and {out / 'data.npz'}: cd {out} && python train.py")
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Raise `RunError` where a folder has a script or data of these names, and not those of an earlier `handgrad write`."""
+    script = folder / "train.py"
+    written = script.is_file() and b"Written out by handgrad" in script.read_bytes()
+    for name in ("train.py", "data.npz"):
+        if not written and os.path.lexists(folder / name):
+            raise RunError(
+                f"{folder / name}: is there already, and `handgrad write` did not write it",
+                fix="choose another folder with --out",
+            )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
-from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, names_in, read_data_settings
+from handgrad.cli.options import FOLDER, Experiment, OutputFile, json_option, names_in, read_data_settings
 from handgrad.data import Dataset, load
 from handgrad.data.columns import Column
 from handgrad.data.parquet_table import parquet_bytes
@@ -35,7 +35,7 @@ from handgrad.training.metrics import mean_loss
 @click.option(
     "--target", metavar="NAME", help="Column of SOURCE, or .npy file, with the targets, when it is another."
 )
-@click.option("--picture", type=FILE, help="Draw what is right and wrong into a PNG file.")
+@click.option("--picture", type=OutputFile(".png"), help="Draw what is right and wrong into a PNG file.")
 @json_option("Print the results as JSON, with the recall of each class, the ROC curve and the calibration.")
 def evaluate_command(
     run: Path, source: str | None, target: str | None, picture: Path | None, as_json: bool
@@ -109,7 +109,9 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
 @click.argument("run", type=FOLDER)
 @click.argument("source")
 @click.option(
-    "--out", type=FILE, help="A file, Parquet if it is named .parquet; else standard output, as CSV."
+    "--out",
+    type=OutputFile(".csv", ".json", ".jsonl", ".parquet"),
+    help="A file, Parquet if it is named .parquet; else standard output, as CSV.",
 )
 @click.option("--keep", metavar="NAMES", help="Columns of SOURCE before the predictions, as a,b, or all.")
 @click.option("--probabilities", is_flag=True, help="A column for the probability of each class.")
@@ -195,8 +197,12 @@ def _answers(run: Run, prediction: NDArray[Any], *, probabilities: bool) -> list
 
 @click.command(name="export")
 @click.argument("run", type=FOLDER)
-@click.option("--onnx", type=FILE, help="Write the network as an ONNX file.")
-@click.option("--torch", type=FILE, help="Write the weights as safetensors, named as PyTorch names them.")
+@click.option("--onnx", type=OutputFile(".onnx"), help="Write the network as an ONNX file.")
+@click.option(
+    "--torch",
+    type=OutputFile(".safetensors"),
+    help="Write the weights as safetensors, named as PyTorch names them.",
+)
 @click.option(
     "--with-standardisation/--without-standardisation",
     "standardise",
