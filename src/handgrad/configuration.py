@@ -395,6 +395,21 @@ def engine_in(path: Path | None) -> Any:
     return training.get("engine") if isinstance(training, dict) else None
 
 
+def read_written(path: Path) -> Configuration:
+    """Read settings that `write_configuration` wrote; raises `ConfigurationError` as `read_configuration`.
+
+    They are complete: where those are missing that choose the rows, the file is damaged, and defaults would be other rows.
+    """
+    configuration, tables = read_configuration(path, {}), _read_toml(path)[1]
+    for table, name in (("data", "source"), ("data", "test"), ("data", "validation"), ("training", "seed")):
+        if name not in tables.get(table, {}):
+            raise ConfigurationError(
+                f"{path}: {'damaged' if tables else 'empty'}: it has no {table}.{name}",
+                fix="bring back the file as the training wrote it, or name the data where the command takes it",
+            )
+    return configuration
+
+
 def _over(defaults: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested tables over their defaults; one with a type replaces a default whole."""
     merged = dict(defaults)

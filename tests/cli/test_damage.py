@@ -156,6 +156,12 @@ def test_a_damaged_run_is_named(handgrad: Command, run: Path, runs: Path, case: 
         assert handgrad("show", "run", code=1).stderr.startswith(f"Error: {problem}")
 
 
+def _cut_settings(run: Path) -> None:
+    """Write the settings without the training's, as a copy that was cut short has them."""
+    path = run / "config.toml"
+    path.write_text(path.read_text().partition("[training]")[0])
+
+
 @pytest.mark.parametrize(
     ("do", "problem"),
     [
@@ -165,6 +171,8 @@ def test_a_damaged_run_is_named(handgrad: Command, run: Path, runs: Path, case: 
             lambda run: (run / "config.toml").write_text("[data]\ntest = 7\n"),
             "run/config.toml, line 2: data.test is 7",
         ),
+        (lambda run: (run / "config.toml").write_text(""), "run/config.toml: empty: it has no data.source"),
+        (_cut_settings, "run/config.toml: damaged: it has no training.seed"),
     ],
 )
 def test_damaged_settings_are_named_where_they_are_needed(
@@ -172,7 +180,8 @@ def test_damaged_settings_are_named_where_they_are_needed(
 ) -> None:
     """To find the test rows again; predicting needs no settings."""
     do(run)
-    assert handgrad("evaluate", "run", code=1).stderr.startswith(f"Error: {problem}")
+    for command in (["evaluate", "run"], ["explain", "run"], ["bench", "run"], ["train", "--resume", "run"]):
+        assert handgrad(*command, code=1).stderr.startswith(f"Error: {problem}"), command
     handgrad("predict", "run", runs / "pets.csv")
     handgrad("evaluate", "run", runs / "pets.csv")
 

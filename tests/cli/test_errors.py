@@ -469,7 +469,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "tests/adopting shows it with a folder that is there": ("is there already",),
     "tests/checking/test_check_cli.py shows it with a file to mend": ("--fix asks before it writes",),
     "tests/checking/test_check_cli.py makes the check itself fail": ("handgrad failed",),
-    "tests/cli/test_damage.py damages a run in each way": ("damaged, or not handgrad's: …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
+    "tests/cli/test_damage.py damages a run in each way": ("damaged, or not handgrad's: …", "…: it has no …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
     "tests/data/test_series.py predicts for few rows, and gives a set characters": ("characters are of texts, and this source is none", "rows, and a window has",),
     "tests/interop/test_gpt2.py damages published files": ("tokens, and vocab.json has no token", "vocab.json has a token", "and GPT-2's is", "n_head is"),
     "tests/cli/test_columns.py changes the columns of a run": ("its columns do not make its features", "a column of a newer handgrad"),

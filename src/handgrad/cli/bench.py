@@ -18,6 +18,7 @@ from handgrad.cli.options import (
     configuration_from,
     is_run,
     json_option,
+    read_data_settings,
     with_settings,
 )
 from handgrad.errors import EngineError
@@ -53,6 +54,7 @@ def bench_command(
     handgrad bench runs/digits --seconds 3 --json
     """
     if source is not None and is_run(source) and config is None:
+        read_data_settings(Path(source))  # raises where they are not whole
         config, source = Path(source) / "config.toml", None
     configuration = configuration_from(source, config, settings)
     experiment, training = Experiment(configuration), configuration.training

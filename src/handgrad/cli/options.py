@@ -14,7 +14,7 @@ import click
 
 from handgrad.arrays import Array, Fingerprint, LazyRows, find_change
 from handgrad.checkpoints import NAME as CHECKPOINT
-from handgrad.configuration import MOST_BYTES, RECIPES, Configuration, read_configuration
+from handgrad.configuration import MOST_BYTES, RECIPES, Configuration, read_configuration, read_written
 from handgrad.data import Dataset, Split, load
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError, RunError, TrainingError
@@ -343,9 +343,7 @@ def is_own_file(source: str | None) -> bool:
 
 def read_settings(folder: Path) -> Configuration:
     """Read a run's settings; its file may be untrusted."""
-    path = folder / "config.toml"
-    check_file(path, MOST_BYTES)
-    return read_configuration(path, {})
+    return read_configuration(_settings_file(folder), {})
 
 
 def read_data_settings(folder: Path) -> Configuration:
@@ -355,4 +353,10 @@ def read_data_settings(folder: Path) -> Configuration:
             f"{folder}: holds an estimator, whose training data is not known",
             fix="name the data where the command takes it; to train further, load the estimator in Python and fit it",
         )
-    return read_settings(folder)
+    return read_written(_settings_file(folder))
+
+
+def _settings_file(folder: Path) -> Path:
+    path = folder / "config.toml"
+    check_file(path, MOST_BYTES)
+    return path
