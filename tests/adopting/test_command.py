@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -160,3 +161,45 @@ def test_what_fails_in_an_adoption_is_one_message(
     assert isinstance(result.exception, CheckError)
     problem = f"{script}: handgrad failed: RuntimeError: no such thing"
     assert (result.exception.problem, result.exception.fix) == (problem, "please report it, with the file")
+
+
+APART = """
+import numpy as np
+
+class Dense:
+    def __init__(self, i, o): self.w = np.random.default_rng(0).normal(size=(i, o)) * 9
+    def forward(self, x): self.x = x; return x @ self.w
+    def backward(self, grad): self.dw = self.x.T @ grad; return grad @ self.w.T
+
+class CrossEntropy:
+    def forward(self, z, y):
+        z = z - z.max(1, keepdims=True)
+        self.p = np.exp(z) / np.exp(z).sum(1, keepdims=True); self.y = y
+        return -np.log(self.p[np.arange(len(y)), y]).mean()
+    def backward(self):
+        g = self.p.copy(); g[np.arange(len(self.y)), self.y] -= 1
+        return g / len(self.y)
+
+X = np.random.default_rng(1).normal(size=(64, 5)) * 9
+y = (X[:, 0] > 0).astype(int)
+dense, loss = Dense(5, 2), CrossEntropy()
+for epoch in range(5):
+    loss.forward(dense.forward(X), y)
+    dense.backward(loss.backward())
+    dense.w -= 0.1 * dense.dw
+"""
+
+
+def test_a_loss_apart_from_the_network_is_named_and_columns_stay_apart(
+    handgrad: Command, script: Path
+) -> None:
+    """The network is trained on another loss, which grows to more digits than a column usually has."""
+    script.write_text(APART)
+    lines = handgrad("adopt", script).stdout.splitlines()
+    assert lines[2:4] == [
+        "  loss     HalfSquaredError() to drawn targets: what is adopted has none",
+        "  apart    CrossEntropy is the loss SoftmaxCrossEntropy(): put it into network.py, with its targets",
+    ]
+    rows = [line.split() for line in lines if re.match(r"  \d steps?  ", line)]
+    assert [len(row) for row in rows] == [4] * 6
+    assert max(len(row[-1]) for row in rows) > 13

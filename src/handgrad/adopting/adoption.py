@@ -13,7 +13,7 @@ from handgrad.adopting.recognition import Recognised, Search
 from handgrad.adopting.side_by_side import SideBySide, compare_steps
 from handgrad.adopting.traced_values import Array, as_rows
 from handgrad.checking import Report, check
-from handgrad.layers import HalfSquaredError
+from handgrad.layers import HalfSquaredError, Loss
 from handgrad.network import Network
 from handgrad.tolerance import close
 
@@ -21,6 +21,14 @@ PROVED = 1e-8  # of the largest entry of a gradient: sums in another order, thro
 GUARDED = 1e-4  # where the author guards a logarithm with a tiny number
 UNSEEN = 3  # arrays that may be the data, where a forward shows none of its layers
 Say = Callable[[str], None]
+
+
+class LossAloneError(AdoptError):
+    """A program is a loss of its arguments, without a layer before it."""
+
+    def __init__(self, name: str, loss: Loss) -> None:
+        super().__init__(f"{name}: is a loss alone, {loss!r}", fix="give the network that it is the loss of")
+        self.loss = loss
 
 
 @dataclass(frozen=True)
@@ -183,10 +191,7 @@ def _data(author: Author) -> Iterator[tuple[int, int]]:
 def _not_recognised(author: Author, search: Search) -> AdoptError:
     """Return the error that names what was recognised, and the line where that ends."""
     if search.loss_alone is not None:
-        raise AdoptError(
-            f"{author.pair.name}: is a loss alone, {search.loss_alone.loss!r}",
-            fix="give the network that it is the loss of",
-        )
+        raise LossAloneError(author.pair.name, search.loss_alone.loss)
     steps = search.longest
     known = ", ".join(repr(step.layer) for step in steps) or "no layer"
     trace = author.trace

@@ -150,7 +150,7 @@ def _notes(adoption: Adoption) -> Iterator[str]:
     )
     yield f"Its output, its loss and its gradients are those of {adoption.name} up to {equal}."
     if not adoption.own_loss:
-        yield "There is no loss there: half the squared error to drawn targets is trained instead."
+        yield "What is adopted has no loss: half the squared error to drawn targets is trained instead."
     if any(own_text(each) for layer in adoption.network.body.layers for each in _leaves(layer)):
         yield "What is no layer of handgrad's is a rule of its own: its forward as there, its backward by the chain rule."
     if adoption.factor != 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from handgrad.adopting.adoption import Adoption, Recognition, adopt, recognise
+from handgrad.adopting.adoption import Adoption, LossAloneError, Recognition, adopt, recognise
 from handgrad.adopting.author import AdoptError, Program
 from handgrad.adopting.written import write_adoption
 from handgrad.checking.user_files import run_file
@@ -47,17 +47,20 @@ def adopt_command(source: str, out: Path | None, overwrite: bool, steps: int, as
     if target.exists() and not overwrite:  # before the work rather than after it
         raise AdoptError(f"{target}: is there already", fix="give --overwrite, or another folder with --out")
     with importing_from(path):
-        adoption = _adopted(path, name, steps)
+        adoption, loss_apart = _adopted(path, name, steps)
     files = write_adoption(adoption, target, overwrite=overwrite)
     if as_json:
         click.echo(json.dumps(_facts(adoption, files)))
         return
-    click.echo("\n".join(_lines(adoption, source)))
+    click.echo("\n".join(_lines(adoption, source, loss_apart)))
     click.echo(f"\nwrote {files[0]}, with its weights and rows; train it: python {files[0]}")
 
 
-def _adopted(path: Path, name: str, steps: int) -> Adoption:
-    """Adopt what a file holds; of several things the one that is most of a network. What they print is not shown."""
+def _adopted(path: Path, name: str, steps: int) -> tuple[Adoption, str]:
+    """Adopt what a file holds; of several things the one that is most of a network. What they print is not shown.
+
+    The second is what to do with a loss of the file that the network does not call, "" where there is none.
+    """
     with (
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
         redirect_stdout(nowhere),
@@ -66,6 +69,7 @@ def _adopted(path: Path, name: str, steps: int) -> Adoption:
         _say("running the file")
         found: list[Recognition] = []
         errors: list[HandgradError] = []
+        losses: list[str] = []
         for each in find_all(run_file(path), name):
             _say(f"recognising {each.name or path.name}")
             try:
@@ -74,11 +78,17 @@ def _adopted(path: Path, name: str, steps: int) -> Adoption:
                 script = path if each.is_script else None
                 with named_failures(f"{path}:{each.name}" if each.name else path, path):
                     found.append(recognise(Program(each.forward, each.backward, each.inputs, script)))
+            except LossAloneError as error:
+                errors.append(error)
+                losses.append(
+                    f"{each.name} is the loss {error.loss!r}: put it into network.py, with its targets"
+                )
             except HandgradError as error:
                 errors.append(error)
         if not found:
             raise errors[0]
-        return adopt(max(found, key=lambda each: each.size), name=path.name, steps=steps, say=_say)
+        largest = max(found, key=lambda each: each.size)
+        return adopt(largest, name=path.name, steps=steps, say=_say), next(iter(losses), "")
 
 
 def _say(text: str) -> None:
@@ -108,33 +118,41 @@ def _facts(adoption: Adoption, files: list[Path]) -> dict[str, Any]:
     }
 
 
-def _lines(adoption: Adoption, source: str) -> list[str]:
+def _lines(adoption: Adoption, source: str, loss_apart: str) -> list[str]:
     """Return the report for people."""
     steps, loss = adoption.steps, repr(adoption.network.loss)
     lines = [f"{source}: {_verdict(adoption, source)}"]
     lines += [f"  {label:<9}{text}" for label, text in (
         ("network", ", ".join(map(repr, adoption.network.body.layers))),
-        ("loss", loss if adoption.own_loss else f"{loss} to drawn targets: the file has none"),
+        ("loss", loss if adoption.own_loss else f"{loss} to drawn targets: what is adopted has none"),
+        ("apart", "" if adoption.own_loss else loss_apart),
         ("yours", f"{adoption.factor:g} times this loss" if adoption.factor != 1 else ""),
         ("equal", _equal(adoption)),
     ) if text]  # fmt: skip
+    micros = [f"{seconds * 1e6:,.1f} µs" for seconds in (steps.author_seconds, steps.handgrad_seconds)]
+    table = [("loss after", "yours", "handgrad")]
+    for k, ours in enumerate(steps.handgrad):
+        theirs = f"{steps.author[k]:.9g}" if k < len(steps.author) else "-"
+        table.append((f"{k} steps" if k != 1 else "1 step", theirs, f"{ours:.9g}"))
+    *losses, step = _columns([*table, ("a step", micros[0], micros[1])])
     if not adoption.sources:
         lines.append("  it has no parameters, so there is nothing to train")
     else:
-        lines += ["", f"  {'loss after':<12}{'yours':>14}{'handgrad':>14}"]
-        for k, ours in enumerate(steps.handgrad):
-            theirs = f"{steps.author[k]:.9g}" if k < len(steps.author) else "-"
-            lines.append(f"  {f'{k} steps' if k != 1 else '1 step':<12}{theirs:>14}{f'{ours:.9g}':>14}")
-        lines.append(f"  {_losses(adoption)}")
+        lines += ["", *losses, f"  {_losses(adoption)}"]
     rows = f"{steps.batch_size} row{'s' * (steps.batch_size != 1)} at a time"
-    micros = [f"{seconds * 1e6:,.1f} µs" for seconds in (steps.author_seconds, steps.handgrad_seconds)]
-    lines += ["", f"  {'a step':<12}{micros[0]:>14}{micros[1]:>14}   {_ratio(steps.ratio)}"]
+    lines += ["", f"{step}   {_ratio(steps.ratio)}"]
     rate = f"learning rate {steps.optimiser.learning_rate:g}"
     momentum = f", momentum {steps.optimiser.momentum:g}" if steps.optimiser.momentum else ""
     lines.append(
         f"  yours: {steps.words}; handgrad: SGD, {rate}{momentum}, {rows}, the {steps.engine} engine"
     )
     return lines
+
+
+def _columns(rows: list[tuple[str, str, str]]) -> list[str]:
+    """Return rows as lines; a number may be longer than a column usually is wide."""
+    width = max(14, *(len(cell) + 2 for _, *cells in rows for cell in cells))
+    return [f"  {label:<12}{theirs:>{width}}{ours:>{width}}" for label, theirs, ours in rows]
 
 
 def _equal(adoption: Adoption) -> str:
