@@ -336,6 +336,15 @@ def test_networks_and_layers_have_names_too(check: Check) -> None:
     assert "there is nothing to check" in check("net.py")[2]
 
 
+def test_what_a_file_imports_from_its_folder_is_named(check: Check) -> None:
+    """Its own classes are in the file that is named."""
+    write("parts.py", "class Dense:\n    def forward(self, x):\n        return 2 * x\n")
+    write("whole.py", "import numpy as np\nfrom parts import Dense\n\nlayer = Dense().forward(np.ones(3))\n")
+    err = check("whole.py")[2]
+    assert "given  Dense is defined in parts.py" in err
+    assert "fix    handgrad check parts.py" in err
+
+
 def test_rules_are_checked_one_a_line(check: Check) -> None:
     """All of handgrad's own, and a summary."""
     code, out, _ = check("--rules")

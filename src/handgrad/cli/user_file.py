@@ -254,9 +254,17 @@ def _nothing(user_file: UserFile) -> CheckError:
     ]  # fmt: skip
     if "forward" in user_file.names or "backward" in user_file.names:
         _named(user_file.names, path, "")  # raises what is missing of the two
-    return CheckError(
-        f"{path}: there is nothing to check in it", given=f"it has {', '.join(own)}" if own else "", fix=FIX
-    )
+    problem = f"{path}: there is nothing to check in it"
+    for name, value in user_file.names.items():
+        file = getattr(sys.modules.get(getattr(value, "__module__", "")), "__file__", None)
+        if (
+            file
+            and Path(file).resolve().parent == path.resolve().parent
+            and value.__module__ != user_file.module.__name__
+        ):
+            source = path.parent / Path(file).name
+            return CheckError(problem, given=f"{name} is defined in {source}", fix=f"handgrad check {source}")
+    return CheckError(problem, given=f"it has {', '.join(own)}" if own else "", fix=FIX)
 
 
 def _named(names: Mapping[str, Any], path: Path, name: str) -> Found:
