@@ -80,6 +80,13 @@ def test_classification_errors(changes: dict[str, Any], message: str) -> None:
         classification(**changes)
 
 
+def test_rows_of_one_class_are_asked_for_a_second() -> None:
+    """The target may well be the right one: of rows to evaluate, as of those to train on."""
+    with pytest.raises(DataError) as error:
+        classification(t=np.ones(5, int))
+    assert error.value.fix == "check that the target is the right one, and give rows of a second class"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -228,7 +228,9 @@ def _far_out(drawn: Inputs) -> Inputs:
     return {name: moved(value) for name, value in drawn.items()}
 
 
-def draw_for(rule: Rule, generator: np.random.Generator, *, stacks: bool = False) -> Inputs:
+def draw_for(
+    rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES, *, stacks: bool = False
+) -> Inputs:
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
@@ -236,7 +238,7 @@ def draw_for(rule: Rule, generator: np.random.Generator, *, stacks: bool = False
     one that takes others is a `CheckError`.
     """
     try:
-        return _draw_at(rule, generator, SIZES, stacks=stacks)
+        return _draw_at(rule, generator, sizes, stacks=stacks)
     except CheckError as error:
         try:
             return _draw_at(rule, generator, EVEN_SIZES, stacks=False)
