@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "show gpt2 --hidden 3": (1, "gpt2 is a published network, which has its own settings"),
     "show runs/pets --epochs 3": (1, "runs/pets is a run, which has its own settings"),
     "show runs/pets --config x.toml": (1, "runs/pets is a run, which has its own settings"),
-    "write --out 'a file'/x": (1, "a file/x/data.npz: cannot be written: Not a directory"),
+    "write --out 'a file'/x": (1, "a file/x/train.py: cannot be written: Not a directory"),
     "trian": (2, "No such command 'trian'. Did you mean 'train'?"),
     "train --activatoin tanh": (2, "No such option '--activatoin'. Did you mean '--activation'?"),
     "predit": (2, "No such command 'predit'. Did you mean 'predict'?"),
