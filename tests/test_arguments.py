@@ -119,10 +119,7 @@ SLIPS: dict[str, tuple[str, str]] = {
         "make one: MeanSquaredError()",
     ),
     'Network(Linear(64, 10), loss="huber")': ("Network: loss is 'huber'", "did you mean Huber()?"),
-    'Network(Linear(64, 10), loss="mse")': (
-        "Network: loss is 'mse'",
-        "did you mean MeanSquaredError()?",
-    ),
+    'Network(Linear(64, 10), loss="mse")': ("Network: loss is 'mse'", "did you mean MeanSquaredError()?"),
     "Network(Linear(64, 10), loss=ReLU())": (
         "Network: loss is ReLU()",
         "choose from BinaryCrossEntropy(), HalfSquaredError(), Huber(), MeanSquaredError(), Poisson(), SoftmaxCrossEntropy()",
@@ -173,10 +170,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "BatchNorm(64)": ("BatchNorm: 64 is one argument too many", "by name it takes epsilon, momentum"),
     "LayerNorm(64)": ("LayerNorm: 64 is one argument too many", "by name it takes epsilon"),
     'GELU("fast")': ("GELU: form is 'fast'", "choose from exact, tanh"),
-    "Adam(lr=0.01)": (
-        "Adam: there is no argument 'lr'",
-        "handgrad's name for lr is learning_rate",
-    ),
+    "Adam(lr=0.01)": ("Adam: there is no argument 'lr'", "handgrad's name for lr is learning_rate"),
     'Adam("0.01")': ("Adam: learning_rate is '0.01'", "give a number above 0"),
     'Adam(float("nan"))': ("Adam: learning_rate is nan", "give a number above 0"),
     "Adam(0.01, 0.9)": (

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad.finite_differences import (
-    NumericalJacobian,
-    directional_derivatives,
-    numerical_jacobian,
-)
+from handgrad.finite_differences import NumericalJacobian, directional_derivatives, numerical_jacobian
 
 SMOOTH: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[float]]] = {
     "polynomial": (lambda x: x**3 - 2 * x, lambda x: 3 * x**2 - 2, [0.0, 1e-3, 1.0, -7.0, 1e4]),

@@ -7,16 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from handgrad import (
-    ConfigurationError,
-    Embedding,
-    Flatten,
-    Linear,
-    Network,
-    Reshape,
-    SelfAttention,
-    generate,
-)
+from handgrad import ConfigurationError, Embedding, Flatten, Linear, Network, Reshape, SelfAttention, generate
 from handgrad.layers import gpt_layers
 
 ENTRIES, PLACES = 7, 6

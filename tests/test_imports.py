@@ -39,10 +39,7 @@ HOMES = {
     "pooch": ("handgrad.data.builtin", "an extra: the one place that downloads"),
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
-    "safetensors": (
-        "handgrad.files",
-        "weights: handgrad's own, and as PyTorch names them",
-    ),
+    "safetensors": ("handgrad.files", "weights: handgrad's own, and as PyTorch names them"),
     "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),
     "sklearn": ("handgrad.sklearn", "an extra: what its estimators inherit"),
     "torch": (

@@ -68,10 +68,7 @@ class NumericalJacobian:
 
 
 def numerical_jacobian(
-    function: Vector,
-    x: Array,
-    places: Iterable[tuple[int, ...]] | None = None,
-    noise: Array | None = None,
+    function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None = None, noise: Array | None = None
 ) -> NumericalJacobian:
     """Return the derivatives of a vector function along every coordinate of ``x``, or those at some indices.
 

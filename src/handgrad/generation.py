@@ -94,8 +94,7 @@ def _check_order(network: Network, entries: int) -> None:
     for outputs, what in ((changed, "on later ones"), (alone, "on how many there are")):
         if not np.allclose(logits, outputs, rtol=1e-3, atol=1e-3 * np.abs(logits).max()):
             raise ConfigurationError(
-                f"generate: what {network!r} predicts at a place depends {what}",
-                fix=CAUSAL,
+                f"generate: what {network!r} predicts at a place depends {what}", fix=CAUSAL
             )
 
 

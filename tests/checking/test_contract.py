@@ -138,8 +138,7 @@ def test_what_breaks_the_contract_is_known(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backward", "repaired"),
-    [(drops_what_is_small, True), (divides_by_the_norm, False)],
+    ("backward", "repaired"), [(drops_what_is_small, True), (divides_by_the_norm, False)]
 )
 def test_a_gradient_that_is_right_at_some_upstreams_only_is_not_proportional(
     backward: Any, repaired: bool

@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad import (
-    ELU,
-    BatchNorm,
-    HalfSquaredError,
-    Linear,
-    Network,
-    ReLU,
-    SoftmaxCrossEntropy,
-    Tanh,
-    check,
-)
+from handgrad import ELU, BatchNorm, HalfSquaredError, Linear, Network, ReLU, SoftmaxCrossEntropy, Tanh, check
 from handgrad.checking import Report
 from handgrad.checking.subject import Subject
 from handgrad.checking.verdict import analytic, comparison, directional

@@ -65,10 +65,7 @@ def test_the_mistake_is_mended_in_the_file_that_has_it(tmp_path, monkeypatch):
     )
     report = check(main.forward, main.backward, {"x": X})
     assert report.mended.path == tmp_path / "layers_of_mine.py"
-    assert changed(report) == (
-        ["return dout * self.out"],
-        ["return dout * self.out * (1 - self.out)"],
-    )
+    assert changed(report) == (["return dout * self.out"], ["return dout * self.out * (1 - self.out)"])
 
 
 NETWORK = """import numpy as np

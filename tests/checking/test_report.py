@@ -197,12 +197,7 @@ NOTES: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         "1 entry of dw cannot be told to a hundredth",
     ),
     "narrow": (narrow, product_backward, {"x": PLAIN, "W": SQUARE}, "forward's output has few digits"),
-    "kinks": (
-        relu_product,
-        relu_product_backward,
-        {"x": np.round(PLAIN), "W": SQUARE},
-        "are at a kink in x",
-    ),
+    "kinks": (relu_product, relu_product_backward, {"x": np.round(PLAIN), "W": SQUARE}, "are at a kink in x"),
     "ignored": (product, only_x, {"x": PLAIN, "W": SQUARE}, "backward returns no dW"),
     "empty": (product, product_backward, {"x": PLAIN[:0], "W": SQUARE}, "x is empty, and so is dx"),
 }

@@ -153,10 +153,7 @@ def rnn_backward(dh, cache):
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [
-        (LAYER, "return grad * (self.x > 0).float()"),
-        (STEP, 'dWh = cache["prev_h"].t() @ draw'),
-    ],
+    [(LAYER, "return grad * (self.x > 0).float()"), (STEP, 'dWh = cache["prev_h"].t() @ draw')],
 )
 def test_functions_of_tensors_that_a_file_never_calls_are_drawn_tensors(
     checked: Any, text: str, line: str

@@ -335,10 +335,7 @@ def test_a_column_that_looks_useless_is_noticed(
         assert notices[0].endswith(f"; drop the column: --drop {name}")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"kind": "magic"}, {"median": "x"}, {"name": "other"}, {"missing": True}],
-)
+@pytest.mark.parametrize("change", [{"kind": "magic"}, {"median": "x"}, {"name": "other"}, {"missing": True}])
 def test_a_damaged_column_of_a_run_is_refused(
     handgrad: Command, tmp_path: Path, floats: None, change: dict[str, object]
 ) -> None:

@@ -158,11 +158,6 @@ class Python(PythonCodeBlockParser):
         self.codeblock_parser = CodeBlockParser("python", run_file)
 
 
-OTHERS = {
-    "console": run_commands,
-    "text": compare_text,
-    "toml": read_settings,
-    "diff": apply_diff,
-}
+OTHERS = {"console": run_commands, "text": compare_text, "toml": read_settings, "diff": apply_diff}
 EVALUATED = {"python", *OTHERS}
 PAGES = Sybil([Python(), *(CodeBlockParser(name, evaluate) for name, evaluate in OTHERS.items())])

@@ -61,15 +61,7 @@ from handgrad.program.lowering import lower
 from handgrad.rules import embedding
 
 from ..rules.table import TABLE, UPDATES, Row
-from .agreement import (
-    BATCH_SIZES,
-    ROWS,
-    Case,
-    Training,
-    check_agreement,
-    check_same,
-    threads,
-)
+from .agreement import BATCH_SIZES, ROWS, Case, Training, check_agreement, check_same, threads
 from .images import IMAGES
 
 DTYPES = ("float32", "float64")

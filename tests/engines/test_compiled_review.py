@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad import (
-    LayerNorm,
-    Linear,
-    MeanSquaredError,
-    Network,
-    Softmax,
-    SoftmaxCrossEntropy,
-    train,
-)
+from handgrad import LayerNorm, Linear, MeanSquaredError, Network, Softmax, SoftmaxCrossEntropy, train
 from handgrad.engines import Epoch
 from handgrad.engines.compiled import CompiledEngine
 from handgrad.engines.compiled.batch_loop import Helpers

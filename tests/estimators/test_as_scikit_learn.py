@@ -29,10 +29,7 @@ VARIANTS = [
 ]
 
 
-LEFT_OUT = (
-    "check_array_api_input",
-    "check_classifiers_multilabel_output_format_decision_function",
-)
+LEFT_OUT = ("check_array_api_input", "check_classifiers_multilabel_output_format_decision_function")
 """Checks that scikit-learn leaves out itself: of arrays from elsewhere, unless asked; of what a perceptron has not."""
 
 

@@ -266,12 +266,7 @@ def test_a_jacobian_that_no_gradient_reaches_is_zero() -> None:
 
 NETWORKS = {
     "dropout and batch norm": Network(
-        Linear(4, 7),
-        BatchNorm(),
-        Tanh(),
-        Dropout(0.3),
-        Linear(7, 3),
-        loss=SoftmaxCrossEntropy(smoothing=0.1),
+        Linear(4, 7), BatchNorm(), Tanh(), Dropout(0.3), Linear(7, 3), loss=SoftmaxCrossEntropy(smoothing=0.1)
     ),
     "residual": Network(
         Linear(4, 7), Residual(Linear(7, 7), ReLU()), Linear(7, 3), loss=SoftmaxCrossEntropy()

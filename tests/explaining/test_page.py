@@ -9,16 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handgrad import (
-    Conv2d,
-    Flatten,
-    Linear,
-    MeanSquaredError,
-    Network,
-    ReLU,
-    SoftmaxCrossEntropy,
-    Tanh,
-)
+from handgrad import Conv2d, Flatten, Linear, MeanSquaredError, Network, ReLU, SoftmaxCrossEntropy, Tanh
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.page import FOLDER, MODULES, mathml, render_page
 from handgrad.explaining.page.questions import questions

@@ -39,10 +39,7 @@ class Own(Layer):
 
 @pytest.mark.parametrize(
     "layers",
-    [
-        (Linear(4, 6), Linear(6, 4, layout="out_in", tied="W1")),
-        (SelfAttention(4), Linear(4, 4, tied="W1")),
-    ],
+    [(Linear(4, 6), Linear(6, 4, layout="out_in", tied="W1")), (SelfAttention(4), Linear(4, 4, tied="W1"))],
     ids=["transposed", "attention"],
 )
 def test_weights_tied_to_what_no_module_has_are_refused(layers: tuple[Layer, ...]) -> None:
@@ -68,10 +65,7 @@ LOSSES: list[tuple[Loss | None, str]] = [
     (None, "the network has no loss"),
     (HalfSquaredError(), "HalfSquaredError(): torch.nn has no counterpart of HalfSquaredError"),
     (Poisson(), "Poisson(): torch.nn has no counterpart of Poisson"),
-    (
-        Huber(outputs="sum"),
-        "PyTorch's losses add up all or nothing, and this one adds up each row",
-    ),
+    (Huber(outputs="sum"), "PyTorch's losses add up all or nothing, and this one adds up each row"),
     (MeanSquaredError(l2=0.1), "MeanSquaredError(l2=0.1): PyTorch's losses have no l2"),
 ]
 

@@ -44,11 +44,7 @@ def test_masks_are_a_function_of_seed_and_step() -> None:
 def test_masks_of_other_seeds_steps_and_layers_are_unrelated() -> None:
     """Two masks that keep 7 of 10 agree where chance has it: in 58 of 100 places."""
     first, _, third = masks(seed=0, number=1)
-    others = {
-        "layer": third,
-        "seed": masks(seed=1, number=1)[0],
-        "step": masks(seed=0, number=2)[0],
-    }
+    others = {"layer": third, "seed": masks(seed=1, number=1)[0], "step": masks(seed=0, number=2)[0]}
     for name, other in others.items():
         assert abs((first == other).mean() - 0.58) < 5 * 0.5 / np.sqrt(first.size), name
 

@@ -52,10 +52,7 @@ OTHERS: dict[str, tuple[Loss, Callable[..., Any]]] = {
         HalfSquaredError("mean"),
         lambda F, z, t: F.mse_loss(z, t, reduction="none").sum(-1) / 2,
     ),
-    "huber-sum": (
-        Huber(0.3, "sum"),
-        lambda F, z, t: F.huber_loss(z, t, reduction="none", delta=0.3).sum(-1),
-    ),
+    "huber-sum": (Huber(0.3, "sum"), lambda F, z, t: F.huber_loss(z, t, reduction="none", delta=0.3).sum(-1)),
     "poisson": (
         Poisson(),
         lambda F, z, t: (F.poisson_nll_loss(z, t, reduction="none") + perfect(t)).mean(-1),

@@ -249,10 +249,7 @@ STRIDES = (
     {"stride": 1, "padding": 0, "dilation": 1, "groups": 1},
     {"stride": 2, "padding": 1, "dilation": 2, "groups": 2},
 )
-POOLS = (
-    {"size": (2, 2), "stride": 2, "padding": 0},
-    {"size": (3, 2), "stride": 1, "padding": 1},
-)
+POOLS = ({"size": (2, 2), "stride": 2, "padding": 0}, {"size": (3, 2), "stride": 1, "padding": 1})
 
 TABLE: tuple[Row, ...] = (
     Row(

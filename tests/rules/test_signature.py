@@ -52,18 +52,9 @@ def test_dots_stand_for_any_number_of_axes(x: Shape, output: Shape) -> None:
 @pytest.mark.parametrize(
     ("shapes", "problem"),
     [
-        (
-            {"x": ("n", 6), "W": (7, 5), "b": (5,)},
-            "linear: axis I is 6 in x(n, 6)[1] but 7 in W(7, 5)[0]",
-        ),
-        (
-            {"x": ("n", 3, 7), "W": (7, 5), "b": (4,)},
-            "linear: axis O is 5 in W(7, 5)[1] but 4 in b(4,)[0]",
-        ),
-        (
-            {"x": (), "W": (7, 5), "b": (5,)},
-            "linear: x has 0 axes () where the signature has N... I",
-        ),
+        ({"x": ("n", 6), "W": (7, 5), "b": (5,)}, "linear: axis I is 6 in x(n, 6)[1] but 7 in W(7, 5)[0]"),
+        ({"x": ("n", 3, 7), "W": (7, 5), "b": (4,)}, "linear: axis O is 5 in W(7, 5)[1] but 4 in b(4,)[0]"),
+        ({"x": (), "W": (7, 5), "b": (5,)}, "linear: x has 0 axes () where the signature has N... I"),
         (
             {"x": ("n", 7), "W": (7, 5, 2), "b": (5,)},
             "linear: W has 3 axes (7, 5, 2) where the signature has I O",

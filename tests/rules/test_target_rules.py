@@ -73,9 +73,7 @@ def test_gradients_are_clipped_and_decayed(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "constant",
-    [rule for rule in RULES.values() if rule.constant],
-    ids=lambda rule: rule.name,
+    "constant", [rule for rule in RULES.values() if rule.constant], ids=lambda rule: rule.name
 )
 def test_nothing_flows_back_through_a_constant_rule(constant: Rule) -> None:
     """No argument of a constant rule has a gradient."""

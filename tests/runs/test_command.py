@@ -117,11 +117,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
         "training.optimiser is Adam(0.5), and the run in run has Adam(0.003)",
     ),
     "hidden": (["--hidden", "6"], 1, "--hidden is [6], and the run in run has [5]"),
-    "engine": (
-        ["--engine", "reference"],
-        1,
-        "--engine is 'reference', and the run in run has 'compiled'",
-    ),
+    "engine": (["--engine", "reference"], 1, "--engine is 'reference', and the run in run has 'compiled'"),
     "data": (["moons"], 1, "data.source is 'moons', and the run in run has "),
     "folder": (["--out", "other"], 2, "Give --out or --resume"),
 }

@@ -8,18 +8,7 @@ from typing import Any, assert_type
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad import (
-    Adam,
-    History,
-    Linear,
-    Network,
-    ReLU,
-    SoftmaxCrossEntropy,
-    check,
-    generate,
-    rule,
-    train,
-)
+from handgrad import Adam, History, Linear, Network, ReLU, SoftmaxCrossEntropy, check, generate, rule, train
 from handgrad.checking import Report
 from handgrad.sklearn import MLPClassifier
 

@@ -14,16 +14,8 @@ import numpy as np
 from handgrad.adopting.author import AdoptError, Author
 from handgrad.adopting.stopwatch import Stopwatch
 from handgrad.checking.interfaces import methods_of, script_steps
-from handgrad.checking.interfaces.names import (
-    RATES,
-    arrays_in,
-    plain,
-    show_path,
-)
-from handgrad.checking.interfaces.signatures import (
-    parameters_of,
-    required,
-)
+from handgrad.checking.interfaces.names import RATES, arrays_in, plain, show_path
+from handgrad.checking.interfaces.signatures import parameters_of, required
 from handgrad.checking.subject import CheckError, Inputs, raised, seeded
 from handgrad.errors import HandgradError
 from handgrad.rules import show_shape

@@ -54,12 +54,7 @@ class SideBySide:
 
 
 def compare_steps(
-    author: Author,
-    steps: Steps,
-    network: Network,
-    factor: float,
-    rows: tuple[Array, Array],
-    count: int,
+    author: Author, steps: Steps, network: Network, factor: float, rows: tuple[Array, Array], count: int
 ) -> SideBySide:
     """Train both for some steps, and time both; the network stays as it is."""
     moves = _moves(steps, max(count, 2))

@@ -99,10 +99,7 @@ def _map(path: Path, kinds: str) -> Array:
 
 @judged
 def read_npz(
-    path: str | os.PathLike[str],
-    *,
-    target: str | os.PathLike[str] | None = None,
-    task: Task | None = None,
+    path: str | os.PathLike[str], *, target: str | os.PathLike[str] | None = None, task: Task | None = None
 ) -> Dataset:
     """Read the arrays ``x`` and ``t``, also called ``X`` and ``y``, from one .npz file; or sparse rows.
 

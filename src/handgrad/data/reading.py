@@ -203,8 +203,7 @@ def _check_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
     for number, name in enumerate(names, 1):
         if not name and number > 1:
             raise DataError(
-                f"{path}: column {number} of {len(names)} has no name",
-                fix="name it, or leave it out",
+                f"{path}: column {number} of {len(names)} has no name", fix="name it, or leave it out"
             )
         if first.setdefault(name, number) < number:
             raise DataError(f"{path}: columns {first[name]} and {number} have the same name, {name!r}")

@@ -10,18 +10,7 @@ from handgrad.arguments import Fraction
 from handgrad.layers.graph import Graph, Value
 from handgrad.layers.layer import RuleLayer
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "Dropout",
-    "LeakyReLU",
-    "ReLU",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "Tanh",
-]
+__all__ = ["ELU", "GELU", "Dropout", "LeakyReLU", "ReLU", "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -211,11 +211,7 @@ class Network(HTMLReprMixin):
 
     @judged
     def program(
-        self,
-        optimiser: Optimiser | None = None,
-        *,
-        weighted: bool = False,
-        micro_batch: Count | None = None,
+        self, optimiser: Optimiser | None = None, *, weighted: bool = False, micro_batch: Count | None = None
     ) -> Program:
         """Write the network out as one straight-line program.
 

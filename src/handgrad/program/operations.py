@@ -8,16 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.program.lowered import (
-    ONE,
-    Extent,
-    Extents,
-    LoweredValue,
-    Type,
-    broadcast,
-    product,
-    reshaped,
-)
+from handgrad.program.lowered import ONE, Extent, Extents, LoweredValue, Type, broadcast, product, reshaped
 from handgrad.program.program import ProgramLine
 
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")

@@ -245,12 +245,7 @@ def truncated(v: Array, t: int, every: int | None) -> Array:
 
 @primitive
 def windows(
-    x: Array,
-    size: tuple[int, ...],
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    fill: float = 0.0,
+    x: Array, size: tuple[int, ...], stride: int = 1, padding: int = 0, dilation: int = 1, fill: float = 0.0
 ) -> Array:
     """Return every window of ``x`` (…, H, W, C), channels last, as (…, P, Q, places, C). Its adjoint is `add_windows`.
 

@@ -20,16 +20,7 @@ from handgrad.arrays import Array
 from handgrad.engines import DEFAULT_ENGINE, BoundProgram, bind
 from handgrad.errors import EstimatorError
 from handgrad.layers import ACTIVATIONS as ELEMENTWISE
-from handgrad.layers import (
-    SGD,
-    Adam,
-    Cosine,
-    Layer,
-    OneCycle,
-    Optimiser,
-    Schedule,
-    Sigmoid,
-)
+from handgrad.layers import SGD, Adam, Cosine, Layer, OneCycle, Optimiser, Schedule, Sigmoid
 from handgrad.network import Network
 from handgrad.program import Program
 

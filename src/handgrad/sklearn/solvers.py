@@ -17,13 +17,7 @@ from handgrad.engines import DEFAULT_ENGINE, Epoch, NonFiniteLossError
 from handgrad.errors import EstimatorError, TrainingError, notify
 from handgrad.layers import Schedule
 from handgrad.network import Network
-from handgrad.sklearn.networks import (
-    FIND,
-    SCHEDULES,
-    FitProgram,
-    build_optimiser,
-    fit_program,
-)
+from handgrad.sklearn.networks import FIND, SCHEDULES, FitProgram, build_optimiser, fit_program
 from handgrad.training.history import EpochRecord, requests_stop
 from handgrad.training.learning_rates import Trial, find_learning_rate
 from handgrad.training.metrics import mean_loss

@@ -188,12 +188,7 @@ def _other_slopes(
     trace, first = chain.trace, several[0]
     values, of = chain.points[0].values, f"the derivative of {quoted_line(trace, first.end)}"
     start, result = named_value(trace, first.start), named_value(trace, first.end.output)
-    yield (
-        "missing-local-derivative",
-        f"{of} is left out",
-        LEFT_OUT,
-        partial(_raised, power=0),
-    )
+    yield ("missing-local-derivative", f"{of} is left out", LEFT_OUT, partial(_raised, power=0))
     yield "extra-term", f"{of} is multiplied twice", POWER, partial(_raised, power=2)
     elsewhere = "wrong-evaluation-point"
     places = (

@@ -35,9 +35,7 @@ from handgrad.checking.interfaces.script_lines import has_gradients
 from handgrad.checking.interfaces.script_training import script_steps
 from handgrad.checking.interfaces.script_updates import has_update, line_of_update
 from handgrad.checking.interfaces.scripts import adapt_script, is_training
-from handgrad.checking.interfaces.signatures import (
-    returned_names,
-)
+from handgrad.checking.interfaces.signatures import returned_names
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.interfaces.torch_and_jax import (
     differentiates_itself,
@@ -47,15 +45,8 @@ from handgrad.checking.interfaces.torch_and_jax import (
     with_surrogate,
     written_forward,
 )
-from handgrad.checking.interfaces.two_functions import (
-    gradient_attribute,
-)
-from handgrad.checking.interfaces.user_code import (
-    alias_of,
-    flag_of,
-    is_derivative,
-    recognise,
-)
+from handgrad.checking.interfaces.two_functions import gradient_attribute
+from handgrad.checking.interfaces.user_code import alias_of, flag_of, is_derivative, recognise
 from handgrad.checking.subject import CheckError
 from handgrad.layers import Layer
 from handgrad.network import Network

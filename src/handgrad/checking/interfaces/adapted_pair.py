@@ -68,10 +68,7 @@ def adapt(
         if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
             inside = _Runs(world, run_forward, run_inside)
             if before_step := _before_step(world, matched, inside.at_example()):
-                judged = [
-                    _pair_of(inside, name, matched | before_step),
-                    _pair_of(runs, name, matched),
-                ]
+                judged = [_pair_of(inside, name, matched | before_step), _pair_of(runs, name, matched)]
                 return max(judged, key=lambda pair: agreeing(pair)[0])
     if not matched:
         raise CheckError(

@@ -11,14 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handgrad.checking.interfaces.methods import BACKWARDS, methods_of
-from handgrad.checking.interfaces.names import (
-    plain,
-)
+from handgrad.checking.interfaces.names import plain
 from handgrad.checking.interfaces.own_objects import Pair
-from handgrad.checking.interfaces.signatures import (
-    parameters_of,
-    required,
-)
+from handgrad.checking.interfaces.signatures import parameters_of, required
 from handgrad.checking.subject import Array
 
 DATA = ("data", "value", "val", "array", "x", "v")

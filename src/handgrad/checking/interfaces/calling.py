@@ -12,17 +12,9 @@ from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
 
-from handgrad.checking.interfaces.names import (
-    arrays_in,
-    is_gradient,
-    is_target,
-)
+from handgrad.checking.interfaces.names import arrays_in, is_gradient, is_target
 from handgrad.checking.interfaces.script_updates import names_in
-from handgrad.checking.interfaces.signatures import (
-    definition_of,
-    parameters_of,
-    returned_values,
-)
+from handgrad.checking.interfaces.signatures import definition_of, parameters_of, returned_values
 from handgrad.checking.interfaces.tensors import is_array, is_numbers
 from handgrad.checking.subject import CheckError, raised, seeded
 

@@ -57,16 +57,8 @@ from handgrad.checking.interfaces.script_updates import (
     parameters_in,
     penalty_factors,
 )
-from handgrad.checking.interfaces.signatures import (
-    definition_of,
-    parameters_of,
-)
-from handgrad.checking.interfaces.tensors import (
-    as_floats,
-    is_array_like,
-    numbers_in,
-    to_numpy,
-)
+from handgrad.checking.interfaces.signatures import definition_of, parameters_of
+from handgrad.checking.interfaces.tensors import as_floats, is_array_like, numbers_in, to_numpy
 from handgrad.checking.subject import CheckError
 
 

@@ -24,13 +24,7 @@ from handgrad.checking.repair.expressions import Observed, observe
 from handgrad.checking.repair.guard import LONGEST_RUN, Guard, OutOfTimeError
 from handgrad.checking.repair.hiding import hides
 from handgrad.checking.repair.in_place import in_place, missing_terms
-from handgrad.checking.repair.module_source import (
-    Change,
-    Edit,
-    ModuleSource,
-    SourceError,
-    read_sources,
-)
+from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, SourceError, read_sources
 from handgrad.checking.repair.other_inputs import OtherInputs, is_proportional
 from handgrad.checking.repair.replacement import rewritings
 from handgrad.checking.repair.reuse import newly_unread

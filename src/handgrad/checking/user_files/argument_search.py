@@ -20,27 +20,13 @@ import numpy as np
 
 from handgrad.checking.interfaces import gradient_attribute, has_backward
 from handgrad.checking.interfaces.jax_on_numpy import UnknownCounterpartError, numpy_for_jax
-from handgrad.checking.interfaces.names import (
-    arrays_in,
-    is_target,
-    plain,
-    words_of,
-)
-from handgrad.checking.interfaces.signatures import (
-    required,
-    returned_names,
-)
+from handgrad.checking.interfaces.names import arrays_in, is_target, plain, words_of
+from handgrad.checking.interfaces.signatures import required, returned_names
 from handgrad.checking.interfaces.tensors import is_array, tensors_of
 from handgrad.checking.subject import seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of
 from handgrad.checking.user_files.documented_shapes import documented_arrays
-from handgrad.checking.user_files.drawn_arguments import (
-    OMITTED,
-    SIZES,
-    Options,
-    Parameter,
-    shown,
-)
+from handgrad.checking.user_files.drawn_arguments import OMITTED, SIZES, Options, Parameter, shown
 from handgrad.checking.user_files.fitting import (
     DEGENERATE,
     FITS,

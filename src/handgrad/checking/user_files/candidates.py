@@ -22,18 +22,8 @@ from handgrad.checking.interfaces import (
     trains_alone,
     written_forward,
 )
-from handgrad.checking.interfaces.names import (
-    FORWARD_WORDS,
-    is_gradient_name,
-    is_loss_name,
-    plain,
-    words_of,
-)
-from handgrad.checking.interfaces.signatures import (
-    definition_of,
-    required,
-    returned_names,
-)
+from handgrad.checking.interfaces.names import FORWARD_WORDS, is_gradient_name, is_loss_name, plain, words_of
+from handgrad.checking.interfaces.signatures import definition_of, required, returned_names
 from handgrad.checking.user_files.running import UserFile
 
 BACKWARD_WORDS = {

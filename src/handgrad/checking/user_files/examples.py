@@ -31,17 +31,10 @@ from handgrad.checking.interfaces.tensors import (
     to_numpy,
 )
 from handgrad.checking.subject import CheckError, seeded
-from handgrad.checking.user_files.argument_search import (
-    ArgumentSearch,
-    Example,
-)
+from handgrad.checking.user_files.argument_search import ArgumentSearch, Example
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED
-from handgrad.checking.user_files.fitting import (
-    ALL_MISSHAPEN,
-    FITS,
-    how_well_it_fits,
-)
+from handgrad.checking.user_files.fitting import ALL_MISSHAPEN, FITS, how_well_it_fits
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
 from handgrad.checking.user_files.parameter_words import COUNTS, is_no_penalty
 from handgrad.checking.user_files.running import Call, UserFile

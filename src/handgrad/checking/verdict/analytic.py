@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, ties_of, vjp_text
-from handgrad.checking.forward_trace import (
-    ForwardTrace,
-    Operation,
-    UntraceableError,
-    is_users,
-    trace_forward,
-)
+from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError, is_users, trace_forward
 from handgrad.checking.subject import Array, Gradients, Inputs, Subject
 from handgrad.tolerance import close
 

@@ -12,21 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.batch_loop import (
-    SLICE_SECONDS,
-    Choice,
-    Control,
-    driver_text,
-    helpers,
-)
+from handgrad.engines.compiled.batch_loop import SLICE_SECONDS, Choice, Control, driver_text, helpers
 from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.elementwise import FLOATS
 from handgrad.engines.compiled.fusion import Step, StepSchedule
 from handgrad.engines.compiled.loops import Kernel
-from handgrad.engines.compiled.matrix_products import (
-    Ahead,
-    Carried,
-)
+from handgrad.engines.compiled.matrix_products import Ahead, Carried
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.sparse_rows import SparseRows
 from handgrad.engines.compiled.step_table import StepTable

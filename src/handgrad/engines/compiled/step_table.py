@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.batch_loop import (
-    STEP_SIZE,
-    check_text,
-)
+from handgrad.engines.compiled.batch_loop import STEP_SIZE, check_text
 from handgrad.engines.compiled.blas import CBLAS_NO_TRANS, CBLAS_TRANS
 from handgrad.engines.compiled.contractions import ImageContractions, contraction_text
 from handgrad.engines.compiled.fused_loop import FusedLoop

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handgrad.engines.compiled.elementwise import (
-    FLOATS,
-    KINDS,
-    LITERALS,
-    NEUTRAL,
-    apply_elementwise,
-    combine,
-)
+from handgrad.engines.compiled.elementwise import FLOATS, KINDS, LITERALS, NEUTRAL, apply_elementwise, combine
 from handgrad.engines.compiled.ir import BYTES, LANES, ZERO, Code, Number, literal, module
 from handgrad.engines.compiled.loops import Kernel
 from handgrad.engines.compiled.window_steps import WindowLoop

@@ -13,7 +13,4 @@ def forward(s, c):
 
 
 def backward(grad_output, s, c):
-    return {
-        "s": grad_output / np.sqrt((1 - s) * (1 + s)),
-        "c": -grad_output / np.sqrt((c - 1) * (c + 1)),
-    }
+    return {"s": grad_output / np.sqrt((1 - s) * (1 + s)), "c": -grad_output / np.sqrt((c - 1) * (c + 1))}

@@ -27,7 +27,4 @@ FIX = "db = a.swapaxes(-1, -2) @ grad_output"
 
 
 def backward_fixed(grad_output, a, b):
-    return {
-        "a": np.matmul(grad_output, b.swapaxes(-1, -2)),
-        "b": np.matmul(a.swapaxes(-1, -2), grad_output),
-    }
+    return {"a": np.matmul(grad_output, b.swapaxes(-1, -2)), "b": np.matmul(a.swapaxes(-1, -2), grad_output)}

@@ -16,11 +16,7 @@ def forward(t, omega, phase):
 
 def backward(grad_output, t, omega, phase):
     inner = grad_output * np.sin(omega * t + phase)
-    return {
-        "t": omega * inner,
-        "omega": np.array([inner @ t]),
-        "phase": inner.sum(keepdims=True),
-    }
+    return {"t": omega * inner, "omega": np.array([inner @ t]), "phase": inner.sum(keepdims=True)}
 
 
 FIX = "inner = -grad_output * np.sin(omega * t + phase)"
@@ -28,8 +24,4 @@ FIX = "inner = -grad_output * np.sin(omega * t + phase)"
 
 def backward_fixed(grad_output, t, omega, phase):
     inner = -grad_output * np.sin(omega * t + phase)
-    return {
-        "t": omega * inner,
-        "omega": np.array([inner @ t]),
-        "phase": inner.sum(keepdims=True),
-    }
+    return {"t": omega * inner, "omega": np.array([inner @ t]), "phase": inner.sum(keepdims=True)}

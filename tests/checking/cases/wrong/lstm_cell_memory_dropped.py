@@ -40,12 +40,7 @@ def backward(grad_output, xs, W):
         tc = np.tanh(c)
         dc = dh * o * (1 - tc**2)
         da = np.concatenate(
-            [
-                dc * g * i * (1 - i),
-                dc * c_prev * f * (1 - f),
-                dh * tc * o * (1 - o),
-                dc * i * (1 - g**2),
-            ]
+            [dc * g * i * (1 - i), dc * c_prev * f * (1 - f), dh * tc * o * (1 - o), dc * i * (1 - g**2)]
         )
         dW += np.outer(z, da)
         dz = W @ da
@@ -65,12 +60,7 @@ def backward_fixed(grad_output, xs, W):
         tc = np.tanh(c)
         dc = dh * o * (1 - tc**2) + dc_next
         da = np.concatenate(
-            [
-                dc * g * i * (1 - i),
-                dc * c_prev * f * (1 - f),
-                dh * tc * o * (1 - o),
-                dc * i * (1 - g**2),
-            ]
+            [dc * g * i * (1 - i), dc * c_prev * f * (1 - f), dh * tc * o * (1 - o), dc * i * (1 - g**2)]
         )
         dW += np.outer(z, da)
         dz = W @ da

@@ -22,7 +22,4 @@ FIX = "dM = np.matmul(np.swapaxes(A, 1, 2), grad_output).sum(axis=0)"
 
 
 def backward_fixed(grad_output, A, M):
-    return {
-        "A": np.matmul(grad_output, M.T),
-        "M": np.matmul(np.swapaxes(A, 1, 2), grad_output).sum(axis=0),
-    }
+    return {"A": np.matmul(grad_output, M.T), "M": np.matmul(np.swapaxes(A, 1, 2), grad_output).sum(axis=0)}
