@@ -240,6 +240,22 @@ def test_a_loss_is_called_with_what_forward_returned(tmp_path: Path) -> None:
     assert checked(tmp_path, also.replace("net.backward(y)", "net.backward(out, y)")).exit_code == 0
 
 
+def test_what_another_class_returned_is_no_output_of_forward(tmp_path: Path) -> None:
+    """Its loss takes what a layer's ``forward`` made of the output: nothing of it is taken to be the output itself."""
+    halved = """class Half:
+    def forward(self, z):
+        return z / 2
+
+
+if __name__"""
+    text = PENALISED.replace("if __name__", halved).replace("net.loss(out", "net.loss(Half().forward(out)")
+    for penalty in (" + penalty", ' + self.l2 * self.p["W0"]', ' + self.l2 * self.p["W1"]'):
+        text = text.replace(penalty, "")
+    done = checked(tmp_path, text)
+    assert "no loss was found: taken to be 0.5 * sum((output - target)**2) / rows" in done.output
+    assert done.exit_code == 0
+
+
 TAKING_OUTPUT = PENALISED.replace("backward(y)", "backward(out, y)").replace("(self, y)", "(self, out, y)")
 
 

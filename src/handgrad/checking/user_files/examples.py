@@ -175,17 +175,16 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     # Backward's targets are those of forward's rows; a loss may first be called for all rows, to be printed. Where it takes
     # the same arguments, its own are taken: a loss that is printed may come after an update.
     results = {*returned_names(functions[0])} - {*needed}  # which forward is to compute, and no call gives
+    forward_name = getattr(functions[0], "__qualname__", "")
     alike = len(functions) == 2 and required(functions[0]) == required(functions[1])
     for k, (call, function) in numbered[::-1] if alike else (numbered[0], *numbered[:0:-1]):
-        given_back = [
-            n for n, maker in (call.returned if call else {}).items() if maker == functions[0].__name__
-        ]
+        outputs = {n for n, maker in (call.returned if call else {}).items() if maker == forward_name}
         for name, value in call.arguments.items() if call else ():
             is_upstream = is_backward_name(function.__name__) or (
                 function == backward and is_upstream_name(name)
             )
             asked = k == 0 or name in needed or not is_upstream or _is_asked_for(name)
-            asked = asked and not (k and name in {*results, *given_back})
+            asked = asked and not (k and name in results | outputs)
             if name not in given and _is_filled(value, given):
                 given[name] = {key: np.zeros_like(each) for key, each in value.items()}
             elif name not in given and asked and (name in needed or k or name == "self"):

@@ -53,7 +53,9 @@ class Call:
     """The first call of a function: its arguments by name, ``self`` among them, as they were."""
 
     arguments: dict[str, Any]
-    returned: dict[str, str] = field(default_factory=dict)  # of those that a function returned, its name
+    returned: dict[str, str] = field(
+        default_factory=dict
+    )  # of those that a function returned, its qualified name
 
 
 @dataclass
@@ -257,7 +259,7 @@ class _Recorder:
         if code.co_filename != self.file or code.co_name.startswith("<"):
             return
         if event == "return" and result is not None:
-            self.user_file.results[code.co_name] = result
+            self.user_file.results[code.co_qualname] = result
         if event != "call":
             return
         self.since += 1
