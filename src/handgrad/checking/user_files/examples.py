@@ -268,7 +268,9 @@ def _variants(inputs: dict[str, Any], said: list[str]) -> Iterator[tuple[dict[st
 
     inputs = {name: _telling(name, value) for name, value in inputs.items()}
     floating = {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
-    drawn = {name: _drawn_like(value) for name, value in floating.items() if _hides(name, value)}
+    draw = np.random.default_rng(5).uniform
+    zeros = {name: value for name, value in floating.items() if _hides(name, value)}
+    drawn = {name: like(value, draw(0.2, 1.0, np.shape(value))) for name, value in zeros.items()}
     told = [*said, *(f"{name} drawn, not 0" for name in drawn)]
     changed = {name: wider(name, value) for name, value in (floating | drawn).items()}
     yield from [(changed, [*told, "stride 2"])] if strides else []
@@ -280,10 +282,6 @@ def _hides(name: str, value: Any) -> bool:
     """Whether an array is 0 everywhere, and no target or gradient: what is multiplied with it would not show."""
     is_data = is_array(value) and is_floating(value) and not (is_target((name,)) or is_gradient_name(name))
     return is_data and np.size(to_numpy(value)) > 1 and not np.any(to_numpy(value))
-
-
-def _drawn_like(value: Any) -> Any:
-    return like(value, np.random.default_rng(5).uniform(0.2, 1.0, np.shape(value)))
 
 
 def _telling(name: str, value: Any) -> Any:
