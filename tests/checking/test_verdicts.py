@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -342,6 +343,9 @@ def test_a_gradient_without_forwards_guard_against_the_logarithm_of_zero_is_righ
     assert (report.verdict, report.findings) == ("right, but", ()), str(report)
     assert "which forward and backward do not both have" in report.reason
     assert "(line " in report.reason
+    assert re.search(r"right, but +d\w+ .*relative error up to \S+ where that shows", str(report)), str(
+        report
+    )
 
 
 def test_a_guard_that_shows_only_at_other_inputs_is_no_mistake():
