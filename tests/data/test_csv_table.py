@@ -69,6 +69,15 @@ def test_decimal_commas_are_read_where_semicolons_delimit(read: Read) -> None:
         read('a,y\n"1,5",2\n"2,5",3\n', target="y")  # 1,500 may be 1500
 
 
+def test_points_that_may_group_thousands_are_noticed(read: Read) -> None:
+    """Where semicolons delimit, as in German: 2.037 beside 900 was 2.037, without a word. A decimal shows that it is one."""
+    said = r"t\.csv: column 'a' holds 2\.037, which was read as 2\.037; if its points group thousands, write it without"
+    with pytest.warns(HandgradNotice, match=said):
+        assert read("a;b;y\n900;0.125;1\n2.037;1.250;3\n", target="y").x[:, 0].tolist() == [900, 2.037]
+    read("a;y\n2.037;1\n2.5;3\n", target="y")
+    read("a,y\n2.037,1\n900,3\n", target="y")
+
+
 def test_features_keep_their_order_around_the_target(read: Read) -> None:
     data = read("a,kind,b,c\n1,cat,2,3\n4,dog,5,6\n", target="kind")
     assert data.name == "t.csv"

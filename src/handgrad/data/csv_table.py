@@ -30,9 +30,11 @@ from handgrad.data.reading import (
     reading,
     select,
 )
-from handgrad.errors import DataError
+from handgrad.errors import DataError, notify
 
 NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}  # of delimiters
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+FIRST_LINES = 1000  # which are searched for them
 DECIMAL = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 BLOCK = 4096  # rows that are read before their cells become numbers or texts
 
@@ -115,6 +117,8 @@ def csv_pieces(
         if not found:
             raise DataError(f"{path}: the file has a header and no rows")
         yield selection, piece.read()
+        if commas:
+            commas.notify_of_thousands()
 
 
 class _DecimalCommas:
@@ -123,9 +127,15 @@ class _DecimalCommas:
     def __init__(self, path: Path, selection: Selection) -> None:
         self.path, self.selection = path, selection
         self.mark, self.first = "", ""
+        self.thousands: dict[int, str] = {}  # by a column with points: a cell, "" where one is no thousands
 
     def write_points(self, cells: list[str], line: int) -> None:
         """Do so in the columns that are selected; a `DataError` where both have been found."""
+        if line <= FIRST_LINES:
+            for index in (*self.selection.features, *self.selection.targets):
+                cell = cells[index].strip()
+                if "." in cell and self.thousands.get(index) != "":
+                    self.thousands[index] = cell if THOUSANDS.fullmatch(cell) else ""
         if self.mark == "." and "," not in "".join(cells):  # nothing to write, and most files with points
             return
         for index in (*self.selection.features, *self.selection.targets):
@@ -142,6 +152,15 @@ class _DecimalCommas:
                     + drop_advice(name),
                 )
             cells[index] = cell.replace(",", ".")
+
+    def notify_of_thousands(self) -> None:
+        """Notify of columns in which three digits follow every point: they were read as decimals."""
+        for index, cell in self.thousands.items():
+            if cell:
+                notify(
+                    f"{self.path}: column {self.selection.names[index]!r} holds {cell}, which was read as {float(cell):g}; "
+                    "if its points group thousands, write it without"
+                )
 
 
 def csv_rows(path: Path) -> int:
