@@ -339,7 +339,7 @@ def test_the_arguments_of_a_jitted_training_are_numbers(tmp_path: Path) -> None:
     file = run_file(tmp_path / "jitted.py")
     file.run_samples()
     (example,) = (example_of(each, file, {}) for each in candidates_in(file))
-    assert example.origin == "as the file calls it"
+    assert example.origin == "as the file calls it, but a0 drawn, not 0, g0 drawn, not 0"
     given = {name: (array.shape, str(array.dtype)) for name, array in example.inputs.items()}
     sizes = {"x": (5, 3), "A": (3, 4), "a0": (4,), "G": (3, 4), "g0": (4,)}
     assert given == {name: (shape, "float64") for name, shape in sizes.items()}
