@@ -80,7 +80,8 @@ def _with_optional(example: Example, candidate: Candidate) -> Example:
         known = _matched(example)
         others = [*map(np.shape, arrays), *_output_shapes(example)] if known and arrays else []
         for shape in dict.fromkeys(shape for each in others for shape in _shapes_beside(each)):
-            drawn = like(arrays[0], np.random.default_rng(5).normal(size=shape))
+            with in_float64():
+                drawn = _in_type_of(arrays[0], np.random.default_rng(5).normal(size=shape))
             tried = replace(
                 example,
                 inputs={**example.inputs, name: drawn},
@@ -270,7 +271,8 @@ def _variants(inputs: dict[str, Any], said: list[str]) -> Iterator[tuple[dict[st
     floating = {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
     draw = np.random.default_rng(5).uniform
     zeros = {name: value for name, value in floating.items() if _hides(name, value)}
-    drawn = {name: like(value, draw(0.2, 1.0, np.shape(value))) for name, value in zeros.items()}
+    with in_float64():
+        drawn = {name: _in_type_of(value, draw(0.2, 1.0, np.shape(value))) for name, value in zeros.items()}
     told = [*said, *(f"{name} drawn, not 0" for name in drawn)]
     changed = {name: wider(name, value) for name, value in (floating | drawn).items()}
     yield from [(changed, [*told, "stride 2"])] if strides else []
@@ -282,6 +284,11 @@ def _hides(name: str, value: Any) -> bool:
     """Whether an array is 0 everywhere, and no target or gradient: what is multiplied with it would not show."""
     is_data = is_array(value) and is_floating(value) and not (is_target((name,)) or is_gradient_name(name))
     return is_data and np.size(to_numpy(value)) > 1 and not np.any(to_numpy(value))
+
+
+def _in_type_of(value: Any, numbers: Any) -> Any:
+    """Return numbers as an array of a value's library and type."""
+    return like(value, numbers.astype(to_numpy(value).dtype))
 
 
 def _telling(name: str, value: Any) -> Any:
