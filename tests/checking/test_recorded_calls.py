@@ -331,3 +331,122 @@ def test_an_update_that_is_not_along_the_gradient_is_said_not_to_be_judged(tmp_p
     )
     assert "dW is v.W" in done.output
     assert said in done.output
+
+
+ROWS = """
+import numpy as np
+
+
+class Regressor:
+    def __init__(self, m):
+        self.W, self.m = np.random.default_rng(0).normal(size=(90, 3)), m
+
+    def forward(self, X):
+        self.X = X
+        return X @ self.W
+
+    def backward(self, out, y):
+        return {"W": self.X.T @ (out - y) / HELD}
+
+
+def mse(out, y):
+    return 0.5 * np.sum((out - y) ** 2) / len(y)
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(64, 90)), rng.normal(size=(64, 3))
+    config = {"batch": 64}
+    inverse = 1 / len(X)
+    net = Regressor(len(X))
+    for k in range(3):
+        out = net.forward(X)
+        mse(out, y)
+        net.backward(out, y)
+"""
+
+
+@pytest.mark.parametrize("held", ["self.m", 'config["batch"]', "(1 / inverse)", "len(self.X)"])
+def test_rows_are_all_taken_where_their_number_is_held_elsewhere(tmp_path: Path, held: str) -> None:
+    """Of 8 rows the gradient was "0.125 times the right one", wherever the number was not a variable of the module."""
+    done = checked(tmp_path, ROWS.replace("HELD", held), "--verbose")
+    assert done.exit_code == 0, done.output
+    assert ("8 of 64 rows" in done.output) == (held == "len(self.X)")
+    assert (
+        checked(tmp_path, ROWS.replace("HELD", held).replace("self.X.T @", "(self.X.T + 1) @")).exit_code == 1
+    )
+
+
+FLAGS = """
+import numpy as np
+
+
+def forward(x, pad):
+    return x * (1 - pad)
+
+
+def backward(dout, x, pad):
+    return np.where(pad == 1, 0, dout)
+
+
+out = forward(np.array([0.5, -1.0, 2.0, 3.0]), np.zeros(4))
+backward(np.ones(4), np.ones(4), np.zeros(4))
+"""
+
+
+def test_zeros_that_may_be_flags_are_drawn_as_flags(tmp_path: Path) -> None:
+    """Of padding between 0 and 1 nothing is known: a right backward was wrong."""
+    done = checked(tmp_path, FLAGS, "--verbose")
+    assert done.exit_code == 0, done.output
+    assert "pad drawn, not 0" in done.output
+    assert checked(tmp_path, FLAGS.replace("pad == 1, 0, dout", "pad == 1, dout, dout")).exit_code == 1
+
+
+def test_another_networks_output_is_a_target(tmp_path: Path) -> None:
+    """A teacher's forward returned it, and one of the same class: it was taken for the student's output."""
+    taught = (
+        PENALISED.replace("y = net.", "y = ")
+        .replace(
+            "x, y, net = r.normal(size=(12, 5)), r.normal(size=(12, 2)), MLP()",
+            "x, net, teacher = r.normal(size=(12, 5)), MLP(), MLP()",
+        )
+        .replace(
+            "        loss = net",
+            "        y = teacher.forward(x) + 0.0\n        y = teacher.forward(x)\n        loss = net",
+        )
+    )
+    taught = taught.replace("np.random.default_rng(0)", "np.random.default_rng()")
+    done = checked(tmp_path, taught)
+    assert "cannot tell" not in done.output
+    assert done.exit_code == 0, done.output
+
+
+HELPERS = """
+
+def average_gradients(workers):
+    return sum(each.grads for each in workers) / len(workers)
+
+
+def test_backward():
+    assert np.allclose(backward(np.ones(4), np.ones(4), np.zeros(4)), 1)
+
+
+def compare_gradients(x, y):
+    return backward(x, x, y) - y
+
+
+class EarlyStopping:
+    def step(self, error, min_delta=0.1):
+        self.best = min(self.best, error - min_delta)
+
+
+def train_step(errors, rate):
+    errors[0] -= rate * errors[1]
+    return errors
+"""
+
+
+def test_helpers_of_gradients_are_no_backwards(tmp_path: Path) -> None:
+    done = checked(tmp_path, FLAGS + HELPERS)
+    assert "cannot tell" not in done.output
+    assert done.exit_code == 0

@@ -22,8 +22,16 @@ from handgrad.checking.interfaces import (
     trains_alone,
     written_forward,
 )
-from handgrad.checking.interfaces.names import FORWARD_WORDS, is_gradient_name, is_loss_name, plain, words_of
+from handgrad.checking.interfaces.names import (
+    FORWARD_WORDS,
+    is_gradient_name,
+    is_loss_name,
+    is_target,
+    plain,
+    words_of,
+)
 from handgrad.checking.interfaces.signatures import definition_of, required, returned_names
+from handgrad.checking.user_files.parameter_words import is_bias, is_weight
 from handgrad.checking.user_files.running import UserFile
 
 BACKWARD_WORDS = {
@@ -183,35 +191,44 @@ def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tupl
     for name, value in _own(user_file).items():
         is_base = isinstance(value, type) and value in bases  # an object may have no hash
         taken = name in run or is_base or has_backward(value) or id(value) in registered
+        backwards = {each for each in run if is_chain_name(each)}
         functions = {} if taken else _functions_in(value)
-        is_apart = not functions.keys() & run
         for method, function in functions.items():
-            carries = _carries_back(function) or (is_apart and _updates_by_errors(function))
-            if carries and method not in run and not _is_abstract(function):
+            if method not in run and not _is_abstract(function) and _carries_back(function, backwards):
                 yield (
                     function.__code__.co_firstlineno,
                     f"{name}.{method}" if isinstance(value, type) else name,
                 )
 
 
-def _carries_back(function: FunctionType) -> bool:
-    """Whether a function is called a backward, or as gradients are of which it is given none: no ``flatten_grads(grads)``."""
-    name, given = function.__name__, [each for each in required(function) if each != "self"]
-    of_gradients = bool({*words_of(name)} & {"gradients", "grads"})
-    return is_chain_name(name) and (
-        not of_gradients or (given != [] and not any(map(is_gradient_name, given)))
-    )
+def _carries_back(function: FunctionType, checked: set[str]) -> bool:
+    """Whether a function is a backward by its name; or computes gradients or an update from targets or errors itself.
+
+    What calls a backward that is ``checked`` does not: it trains with it, compares it, draws it.
+    """
+    name, words = function.__name__, {*words_of(function.__name__)}
+    if words & {"test", "benchmark", "time"}:
+        return False
+    if is_chain_name(name) and not words & {"gradients", "grads"}:
+        return True
+    from_targets = is_chain_name(name) and any(is_target((each,)) for each in required(function))
+    moves = bool(words & {*UPDATING}) and _moves_by_errors(function)
+    return (from_targets or moves) and not {*function.__code__.co_names} & checked
 
 
-def _updates_by_errors(function: FunctionType) -> bool:
-    """Whether a function named as an update reads errors or deltas, and no gradients as an optimiser does."""
-    read = [plain(each) for each in (*function.__code__.co_names, *function.__code__.co_varnames)]
-    by_errors = any(each.startswith(("delta", "error")) for each in read)
-    return (
-        bool({*words_of(function.__name__)} & {*UPDATING})
-        and by_errors
-        and not any("grad" in each for each in read)
-    )
+def _moves_by_errors(function: FunctionType) -> bool:
+    """Whether a function adds to weights what it makes of errors: ``edge.weight -= rate * neuron.delta * …``."""
+    for each in ast.walk(definition_of(function) or ast.Pass()):
+        if isinstance(each, ast.AugAssign):
+            names = [node.id if isinstance(node, ast.Name) else node.attr for node in ast.walk(each.value)
+                     if isinstance(node, ast.Name | ast.Attribute)]  # fmt: skip
+            target = each.target.value if isinstance(each.target, ast.Subscript) else each.target
+            moved = ast.unparse(target).rpartition(".")[2]
+            if (is_weight(moved) or is_bias(moved)) and any(
+                plain(name).startswith(("delta", "error")) for name in names
+            ):
+                return True
+    return False
 
 
 def _own(user_file: UserFile) -> dict[str, Any]:

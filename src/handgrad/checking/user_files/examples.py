@@ -13,6 +13,7 @@ import numpy as np
 
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
 from handgrad.checking.interfaces.calling import global_names
+from handgrad.checking.interfaces.implied_loss import agreeing
 from handgrad.checking.interfaces.names import (
     RATES,
     is_floating,
@@ -36,8 +37,15 @@ from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED
 from handgrad.checking.user_files.fitting import ALL_MISSHAPEN, FITS, how_well_it_fits
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
-from handgrad.checking.user_files.parameter_words import COUNTS, is_no_penalty
-from handgrad.checking.user_files.running import Call, UserFile
+from handgrad.checking.user_files.parameter_words import (
+    COUNTS,
+    SCALES,
+    STATES,
+    is_bias,
+    is_no_penalty,
+    is_weight,
+)
+from handgrad.checking.user_files.running import SECONDS, Call, EnoughError, UserFile, time_limit
 
 LARGEST = 5000  # entries of an array in an example: with more, only the first rows are taken
 FEW_ROWS = 8
@@ -176,10 +184,15 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     # Backward's targets are those of forward's rows; a loss may first be called for all rows, to be printed. Where it takes
     # the same arguments, its own are taken: a loss that is printed may come after an update.
     results = {*returned_names(functions[0])} - {*needed}  # which forward is to compute, and no call gives
-    forward_name = getattr(functions[0], "__qualname__", "")
+    forward_name, withheld = getattr(functions[0], "__qualname__", ""), set[str]()
     alike = len(functions) == 2 and required(functions[0]) == required(functions[1])
     for k, (call, function) in numbered[::-1] if alike else (numbered[0], *numbered[:0:-1]):
         outputs = {n for n, maker in (call.returned if call else {}).items() if maker == forward_name}
+        if all(n in outputs for n in (call.arguments if call else ()) if is_target((n,))):
+            outputs = {
+                n for n in outputs if not is_target((n,))
+            }  # soft targets, of another network's forward
+        withheld |= outputs
         for name, value in call.arguments.items() if call else ():
             is_upstream = is_backward_name(function.__name__) or (
                 function == backward and is_upstream_name(name)
@@ -190,7 +203,8 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
                 given[name] = {key: np.zeros_like(each) for key, each in value.items()}
             elif name not in given and asked and (name in needed or k or name == "self"):
                 given[name] = value
-    if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
+    missing = {name for name, default in needed.items() if default is OMITTED} - given.keys() - withheld
+    if missing or not any(calls):
         return
     owners = [given.pop("self", None)] if candidate.is_class else [candidate.forward]
     if issubclass(cls, Closures):
@@ -228,9 +242,10 @@ def _examples_with(
         chosen = _chosen(given, rows)
         some = {name: _some_rows(value, rows, chosen) for name, value in given.items()}
         some |= _counting(rows, len(chosen), candidate)
-        options.insert(0, (some, [f"{len(chosen)} of {rows} rows"]))
+        few = some, [f"{len(chosen)} of {rows} rows"]
         largest = max(value.size for value in given.values() if isinstance(value, np.ndarray))
-        options = options[: 1 + (largest <= WHOLE)]
+        if not _agrees_better(forward, candidate, given, some):
+            options = [few, *options[: largest <= WHOLE]]
     for inputs, said in (each for option in options for each in _variants(*option)):
         fits = _fits(forward, candidate, inputs)
         if fits is not None:
@@ -238,6 +253,19 @@ def _examples_with(
             penalties += [f"{name} {vars(forward)[name]}" for name in off]
             other = "".join(f", but {each}" for each in [", ".join([*penalties, *said])] if each)
             yield Example(forward, candidate.backward, inputs, f"as the file calls it{other}"), fits
+
+
+def _agrees_better(forward: Any, candidate: Candidate, whole: dict[str, Any], some: dict[str, Any]) -> bool:
+    """Whether more gradients agree with the slopes at all rows than at some: the author's code holds their number."""
+    counts = []
+    for inputs in (whole, some):
+        owner = forward if has_backward(forward) else copy.deepcopy(forward)
+        try:
+            with seeded(), np.errstate(all="ignore"), time_limit(SECONDS):
+                counts.append(agreeing(pair_of(owner, candidate.backward, copy.deepcopy(inputs)))[0])
+        except (Exception, EnoughError):  # whatever the author's code raises; or it takes too long
+            counts.append(0)
+    return counts[0] > counts[1]
 
 
 def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | None:
@@ -269,10 +297,12 @@ def _variants(inputs: dict[str, Any], said: list[str]) -> Iterator[tuple[dict[st
 
     inputs = {name: _telling(name, value) for name, value in inputs.items()}
     floating = {name: value if is_target((name,)) else as_floats(value) for name, value in inputs.items()}
-    draw = np.random.default_rng(5).uniform
+    generator = np.random.default_rng(5)
     zeros = {name: value for name, value in floating.items() if _hides(name, value)}
     with in_float64():
-        drawn = {name: _in_type_of(value, draw(0.2, 1.0, np.shape(value))) for name, value in zeros.items()}
+        drawn = {
+            name: _in_type_of(value, _informative(generator, name, value)) for name, value in zeros.items()
+        }
     told = [*said, *(f"{name} drawn, not 0" for name in drawn)]
     changed = {name: wider(name, value) for name, value in (floating | drawn).items()}
     yield from [(changed, [*told, "stride 2"])] if strides else []
@@ -284,6 +314,16 @@ def _hides(name: str, value: Any) -> bool:
     """Whether an array is 0 everywhere, and no target or gradient: what is multiplied with it would not show."""
     is_data = is_array(value) and is_floating(value) and not (is_target((name,)) or is_gradient_name(name))
     return is_data and np.size(to_numpy(value)) > 1 and not np.any(to_numpy(value))
+
+
+def _informative(generator: np.random.Generator, name: str, value: Any) -> Any:
+    """Draw numbers in place of zeros: of 0 and 1 for data, which may be flags or indices; of a parameter or a state any."""
+    any_number = plain(name) in STATES or plain(name).startswith((*SCALES, "running", "prev"))
+    if any_number or is_weight(name) or is_bias(name):
+        return generator.uniform(0.2, 1.0, np.shape(value))
+    flags = generator.integers(0, 2, np.shape(value)).astype(float)
+    flags.flat[0] = 1.0
+    return flags
 
 
 def _in_type_of(value: Any, numbers: Any) -> Any:
@@ -332,7 +372,9 @@ def _chosen(given: dict[str, Any], rows: int) -> Any:
 
 
 def _some_rows(value: Any, rows: int, chosen: Any) -> Any:
-    """Return what is chosen of an array's rows, or of its columns, and any other value as it is."""
+    """Return what is chosen of an array's rows, or of its columns; of their number how many; and other values as they are."""
+    if type(value) is int and value == rows:
+        return len(chosen)
     axes = [axis for axis, size in enumerate(np.shape(value)) if size == rows]
     return np.take(value, chosen, axes[0]) if axes and isinstance(value, np.ndarray) else value
 

@@ -26,7 +26,8 @@ DEPTH = 2  # of functions that call each other, in which an argument is followed
 UPSTREAM = (*UPSTREAMS, "nextgrad", "g")
 CONTEXT = ("ctx", "context", "self")  # of a torch.autograd.Function
 ALSO_BACKWARDS = {
-    "x", "activation", "lr", "learningrate", "alpha", "eta", "lambd", "reg", "parameters", "params",
+    "x", "activation", "lr", "learningrate", "alpha", "eta", "lambd", "reg", "parameters", "params", "m", "n",
+    "nsamples", "numsamples", "nexamples", "batchsize",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ SLOW = (
 )  # fmt: skip  # seconds to import
 BUSY = 5  # times the limit, of a machine that does other things
 MOST_BYTES = 2**26  # of an array that is copied: it holds data, and no parameter
-MADE = 4  # results of a function that returns functions: one of them takes the arguments of the first call
+MADE = 4  # results of a function: functions, of which one takes the arguments of the first call, or outputs
 
 
 class EnoughError(BaseException):
@@ -71,7 +72,7 @@ class UserFile:
     made: dict[str, list[Any]] = field(
         default_factory=dict
     )  # what the first calls of a function with inner ones returned
-    results: dict[str, Any] = field(default_factory=dict)  # what each function returned last
+    results: dict[str, deque[Any]] = field(default_factory=dict)  # what each function returned last
     arrays: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # by name, with the values they had
     failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
     not_installed: list[str] = field(default_factory=list)  # modules that it imports
@@ -259,7 +260,7 @@ class _Recorder:
         if code.co_filename != self.file or code.co_name.startswith("<"):
             return
         if event == "return" and result is not None:
-            self.user_file.results[code.co_qualname] = result
+            self.user_file.results.setdefault(code.co_qualname, deque(maxlen=MADE)).append(result)
         if event != "call":
             return
         self.since += 1
@@ -313,7 +314,7 @@ def _class_of(code: CodeType) -> str:
     return code.co_qualname.rpartition(".")[0].removesuffix(".<locals>")
 
 
-def _call(code: CodeType, values: dict[str, Any], results: Mapping[str, Any]) -> Call | None:
+def _call(code: CodeType, values: dict[str, Any], results: Mapping[str, deque[Any]]) -> Call | None:
     """Return a call's arguments, copied, with the functions that returned them; None where they cannot be copied."""
     taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = [name for name in taken if not type(values.get(name)).__module__.startswith("torch.autograd")]
@@ -322,7 +323,8 @@ def _call(code: CodeType, values: dict[str, Any], results: Mapping[str, Any]) ->
         copied = copy.deepcopy(given, {id(each): own for each, own in without_history(given.values())})
         makers = {
             id(part): name
-            for name, result in results.items()
+            for name, last in results.items()
+            for result in last
             for part in (result if isinstance(result, tuple) else (result,))
             if is_array_like(part)
         }
