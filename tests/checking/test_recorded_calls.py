@@ -450,3 +450,34 @@ def test_helpers_of_gradients_are_no_backwards(tmp_path: Path) -> None:
     done = checked(tmp_path, FLAGS + HELPERS)
     assert "cannot tell" not in done.output
     assert done.exit_code == 0
+
+
+LOGISTIC = """
+import numpy as np
+
+
+def cost(w, b, X, Y):
+    A = 1 / (1 + np.exp(-(w.T @ X + b)))
+    return -np.mean(Y * np.log(A) + (1 - Y) * np.log(1 - A))
+
+
+def cost_gradient(w, b, X, Y, m):
+    A = 1 / (1 + np.exp(-(w.T @ X + b)))
+    return X @ (A - Y).T / m, np.sum(A - Y) / m
+
+
+if __name__ == "__main__":
+    r = np.random.default_rng(0)
+    X, Y = r.normal(size=(3, 10)), (r.random((1, 10)) > 0.5).astype(float)
+    w, b = np.zeros((3, 1)), 0.0
+    cost(w, b, X, Y)
+    cost_gradient(w, b, X, Y, X.shape[1])
+"""
+
+
+def test_a_gradient_of_a_cost_is_no_cost_with_a_gradient(tmp_path: Path) -> None:
+    """Its second value is a sum, of the bias; m is no upstream gradient."""
+    done = checked(tmp_path, LOGISTIC, "--verbose")
+    assert "right dw (3, 1)" in done.output
+    assert done.exit_code == 0, done.output
+    assert checked(tmp_path, LOGISTIC.replace(".T / m", ".T")).exit_code == 1

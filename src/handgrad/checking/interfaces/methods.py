@@ -216,7 +216,10 @@ def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
         text
         for text in texts
         if (is_loss_name(text) and not _is_gradient_text(text))
-        or (text.startswith(SUMS) and not _is_gradient_text(text.partition("(")[2]))
+        or (
+            (text.startswith(SUMS) and not _is_gradient_text(text.partition("(")[2]))
+            and not (text != texts[0] and is_derivative_name(function.__name__))
+        )  # of a bias
     ]
     first_is_gradient, second_is = map(_is_gradient_text, texts[:2])
     summed = re.search(r"\b(sum|mean)\(", texts[0]) is not None
