@@ -377,6 +377,17 @@ def test_rows_are_all_taken_where_their_number_is_held_elsewhere(tmp_path: Path,
     )
 
 
+def test_a_methods_module_holds_the_number_of_rows_too(tmp_path: Path) -> None:
+    """A few rows are taken of a class as of functions."""
+    text = ROWS.replace("HELD", "rows").replace("size=(64, ", "size=(rows, ")
+    text = text.replace("    rng = ", "    rows = 64\n    rng = ").replace(
+        "if __name__", "rows = 64\n\nif __name__"
+    )
+    done = checked(tmp_path, text, "--verbose")
+    assert "8 of 64 rows" in done.output
+    assert done.exit_code == 0, done.output
+
+
 FLAGS = """
 import numpy as np
 

@@ -141,7 +141,7 @@ def _changed_in_place(function: Function) -> set[str]:
 def _reached(function: Function) -> list[FunctionType]:
     """Return a function and those of its module that it calls."""
     found: list[FunctionType] = []
-    left: list[Any] = [function]
+    left: list[Any] = [getattr(function, "__func__", function)]
     while left:
         each = left.pop()
         if isinstance(each, FunctionType) and each not in found and each.__module__ == function.__module__:

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def taking_output(loss: Callable[..., Any], *others: str) -> Callable[..., Any]:
     return loss
 
 
+@lru_cache(maxsize=20)  # it is asked at each of the arguments that are tried
 def loss_written_in(code: ast.AST) -> str:
     """Return the formula of the squared error that some code computes, as it does to print it, or ""."""
     for node in ast.walk(code):

@@ -168,9 +168,8 @@ def _copied(start: FunctionType) -> FunctionType:
     names: dict[str, Any] = {}
 
     def cell_of(cell: CellType) -> CellType:
-        return (
-            cell if cell == CellType() else CellType(counterpart(cell.cell_contents))
-        )  # it may be empty still
+        is_empty = cell == CellType()  # still
+        return cell if is_empty else CellType(counterpart(cell.cell_contents))
 
     def copy(function: FunctionType) -> FunctionType:
         closure = tuple(map(cell_of, function.__closure__ or ()))

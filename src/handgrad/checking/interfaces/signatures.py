@@ -60,8 +60,14 @@ def _definition(code: CodeType, _file: str) -> ast.FunctionDef | None:
 
 def names_read(function: Callable[..., Any]) -> set[str]:
     """Return the names and attributes that a function's lines read."""
-    nodes = ast.walk(definition_of(function) or ast.Pass())
-    return {_name_of(each) for each in nodes if isinstance(each, ast.Name | ast.Attribute)}
+    return {*names_of(definition_of(function) or ast.Pass())}
+
+
+def names_of(code: ast.AST) -> Iterator[str]:
+    """Yield the names and the attributes in some code, each as often as it is there."""
+    for node in ast.walk(code):
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node.id if isinstance(node, ast.Name) else node.attr
 
 
 def file_of(function: Callable[..., Any]) -> ast.Module:

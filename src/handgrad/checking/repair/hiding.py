@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.names import LEARNING_RATES, is_gradient_name, plain
+from handgrad.checking.interfaces.signatures import names_of
 from handgrad.checking.repair.expressions import Observed, is_float, number_of
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
@@ -69,11 +70,11 @@ def _undoes_update(source: ModuleSource, edit: Edit) -> bool:
     if not isinstance(edit.old, ast.expr):
         return False
     before, after = (
-        Counter(_names_of(edit.old)),
-        Counter(name for each in edit.parts for name in _names_of(each)),
+        Counter(names_of(edit.old)),
+        Counter(name for each in edit.parts for name in names_of(each)),
     )
     statement = source.enclosing(edit.old, ast.stmt)
-    is_update = _has_rate(_names_of(statement)) and not _computes(statement)
+    is_update = _has_rate(names_of(statement)) and not _computes(statement)
     return _has_rate(before.keys() ^ after.keys()) or (is_update and before != after)
 
 
@@ -81,18 +82,12 @@ def _computes(update: ast.AST) -> bool:
     """Whether an update computes its gradient itself: by a product of arrays, or of two numbers that are no gradients."""
     nodes = list(ast.walk(update))
     products = [each for each in nodes if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult)]
-    of_numbers = len(products) > 1 and not any(map(is_gradient_name, _names_of(update)))
+    of_numbers = len(products) > 1 and not any(map(is_gradient_name, names_of(update)))
     return of_numbers or any(isinstance(each, ast.MatMult | ast.Call) for each in nodes)
 
 
 def _has_rate(names: Iterable[str]) -> bool:
     return any(plain(name) in LEARNING_RATES for name in names)
-
-
-def _names_of(part: ast.AST) -> Iterator[str]:
-    for node in ast.walk(part):
-        if isinstance(node, ast.Name | ast.Attribute):
-            yield node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _is_cancelled(source: ModuleSource, edit: Edit) -> bool:
@@ -147,7 +142,7 @@ def _is_own_index(source: ModuleSource, edit: Edit) -> bool:
         around: ast.AST = edit.old
         while isinstance(around := source.parents[id(around)][0], ast.expr | ast.stmt):
             loops = [around] if isinstance(around, ast.For) else getattr(around, "generators", [])
-            if any(new.id in _names_of(loop.target) for loop in loops):
+            if any(new.id in names_of(loop.target) for loop in loops):
                 return False
     node: ast.AST = edit.old
     while isinstance(node, ast.expr) and number_of(new) not in (0, 1):

@@ -30,7 +30,7 @@ from handgrad.checking.interfaces.names import (
     plain,
     words_of,
 )
-from handgrad.checking.interfaces.signatures import definition_of, required, returned_names
+from handgrad.checking.interfaces.signatures import definition_of, names_of, required, returned_names
 from handgrad.checking.user_files.parameter_words import is_bias, is_weight
 from handgrad.checking.user_files.running import UserFile
 
@@ -188,10 +188,10 @@ def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tupl
     """Yield the line and the name of each function or method that carries gradients back, and that no candidate runs."""
     run, registered = run_by(candidates, user_file), _registered(candidates)
     bases = {base for each in candidates for base in getattr(each.forward, "__mro__", ())}
+    backwards = {each for each in run if is_chain_name(each)}
     for name, value in _own(user_file).items():
         is_base = isinstance(value, type) and value in bases  # an object may have no hash
         taken = name in run or is_base or has_backward(value) or id(value) in registered
-        backwards = {each for each in run if is_chain_name(each)}
         functions = {} if taken else _functions_in(value)
         for method, function in functions.items():
             if method not in run and not _is_abstract(function) and _carries_back(function, backwards):
@@ -218,16 +218,13 @@ def _carries_back(function: FunctionType, checked: set[str]) -> bool:
 
 def _moves_by_errors(function: FunctionType) -> bool:
     """Whether a function adds to weights what it makes of errors: ``edge.weight -= rate * neuron.delta * …``."""
-    for each in ast.walk(definition_of(function) or ast.Pass()):
-        if isinstance(each, ast.AugAssign):
-            names = [node.id if isinstance(node, ast.Name) else node.attr for node in ast.walk(each.value)
-                     if isinstance(node, ast.Name | ast.Attribute)]  # fmt: skip
-            target = each.target.value if isinstance(each.target, ast.Subscript) else each.target
-            moved = ast.unparse(target).rpartition(".")[2]
-            if (is_weight(moved) or is_bias(moved)) and any(
-                plain(name).startswith(("delta", "error")) for name in names
-            ):
-                return True
+    nodes = ast.walk(definition_of(function) or ast.Pass())
+    for each in (node for node in nodes if isinstance(node, ast.AugAssign)):
+        target = each.target.value if isinstance(each.target, ast.Subscript) else each.target
+        moved = ast.unparse(target).rpartition(".")[2]
+        by_errors = any(plain(name).startswith(("delta", "error")) for name in names_of(each.value))
+        if by_errors and (is_weight(moved) or is_bias(moved)):
+            return True
     return False
 
 
