@@ -27,7 +27,7 @@ from handgrad.checking.progress import watched_by
 from handgrad.checking.repair import Repair, write_repair
 from handgrad.checking.report import COLOURS, Verdict, coloured_parts
 from handgrad.checking.subject import CheckError
-from handgrad.checking.user_files import UserFile, run_file
+from handgrad.checking.user_files import UserFile, never_set_to_zero, run_file
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import json_option
 from handgrad.cli.user_file import Found, find_all, importing_from, named_failures
@@ -189,6 +189,10 @@ def _find(user_file: UserFile, request: _Request) -> Iterator[Found]:
         yield from find_all(user_file, request.name, request.loss, request.gradients)
     for place, problem in user_file.failures[:3]:
         click.echo(f"left out: {place}: {problem}", err=True)
+    if added := never_set_to_zero(user_file.tree):
+        line, name = added
+        problem = f"this loop trains, backward adds to {name}, and nothing that is called sets {name} to 0 between two steps"
+        click.echo(f"warning: {request.path}:{line}: {problem}", err=True)
 
 
 def _quiet() -> redirect_stdout[TextIO]:

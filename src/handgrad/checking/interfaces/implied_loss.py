@@ -35,6 +35,8 @@ SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "sum((output - target)**2)": lambda p, t: np.sum((p - t) ** 2),
     "-sum(target * log(output))": _cross_entropy,
     "-sum(target * log(output) + (1 - target) * log(1 - output))": _binary_cross_entropy,
+    "sum(abs(output - target))": lambda p, t: np.sum(np.abs(p - t)),
+    "sum(output - target * log(output))": lambda p, t: np.sum(p - t * np.log(p)),  # of Poisson's distribution
 }
 DIVISORS: dict[str, Callable[[Any], int]] = {
     "": lambda p: 1,
@@ -113,10 +115,11 @@ def _squares(node: ast.AST) -> bool:
     return False
 
 
-def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
+def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "", *, is_defined: bool = False) -> Pair:
     """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes.
 
-    Where none does, it is the one that is ``written`` in their file, unless all are a multiple of another's.
+    Where none does, it is the one that is ``written`` in their file. Gradients that are all the same multiple of one's may be
+    steps by some rate, and are not judged, unless a function of the file defines the loss (``is_defined``).
     """
     best, most, exact = None, -1, -1
     every_pair: list[tuple[str, Pair]] = []
@@ -137,7 +140,7 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
         found = _slopes(best[1], np.random.default_rng(1)).values()
         ratios = [given / slope for slope, given in found if slope]
         same = bool(ratios) and ratios[0] > 0 and np.allclose(ratios, ratios[0], rtol=AGREES, atol=0)
-        weighted = same and _proportional(best[1]) == len(ratios) == len(found)
+        weighted = same and not is_defined and _proportional(best[1]) == len(ratios) == len(found)
         if weighted or not any(slope for slope, _ in found):
             raise CheckError(
                 "no loss was found, and these steps are of none that is known",
@@ -145,7 +148,8 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
                 fix="compute the loss: loss = …",
             )
     formula, pair = best
-    return replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
+    other = f"; {written}, which the file defines, has other gradients" * (is_defined and formula != written)
+    return replace(pair, matched=(f"no loss was found: taken to be {formula}{other}", *pair.matched))
 
 
 def _likeness(formula: str, pair: Pair, written: str) -> tuple[bool, bool, int, int]:

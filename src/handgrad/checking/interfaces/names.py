@@ -51,7 +51,9 @@ def words_of(name: str) -> list[str]:
 
 
 def is_loss_name(name: str) -> bool:
-    """Whether a name says that it is a loss: ``cost``, ``mse_loss``, ``J``."""
+    """Whether a name says that it is a loss: ``cost``, ``mse_loss``, ``J``; a ``max_error`` is only watched."""
+    if "error" in plain(name) and {"max", "maximum", "relative", "rel", "percent"} & {*words_of(name)}:
+        return False
     return name in ("J", "L", "E", "cout") or any(word in plain(name) for word in LOSSES)
 
 
@@ -217,6 +219,7 @@ def match(gradients: Arrays, arrays: Arrays) -> Matches:
         (_by_name, arrays),
         (_in_lists, arrays),
         *((s, a) for a in (arguments, arrays) for s in (_in_order, _by_shape)),
+        (_of_only_bias, arguments),
     )
     for step, among in steps:
         left = {path: gradient for path, gradient in gradients.items() if path not in found.values()}
@@ -293,6 +296,17 @@ def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
             found[fits[0]] = path
             left = left[left.index(fits[0]) + 1 :]
     return found
+
+
+def _of_only_bias(gradients: Arrays, arrays: Arrays) -> Matches:
+    """Match a number that is returned after another gradient with the only bias of one entry: ``return X.T @ d, d.sum()``."""
+    numbers = [
+        path
+        for path, value in gradients.items()
+        if len(path) == 1 and path[0] in (1, 2) and np.ndim(value) == 0
+    ]
+    biases = [path for path, value in arrays.items() if plain(path[-1])[:1] == "b" and np.size(value) == 1]
+    return {biases[0]: numbers[0]} if len(numbers) == len(biases) == 1 else {}
 
 
 def _fit(gradient: Any, array: Any) -> bool:

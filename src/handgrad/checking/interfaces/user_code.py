@@ -321,7 +321,21 @@ def alias_of(forward: Function, backward: Function) -> dict[str, str]:
         and not plain(each).startswith(("out", "pred", "yhat", "prob", "logit"))  # which forward returned
     ]  # fmt: skip
     trains = any(is_target((each,)) for each in given)
-    return {wanted[0]: others[0]} if trains and len(wanted) == 1 == len(others) and wanted != others else {}
+    is_one = trains and len(wanted) == 1 == len(others) and wanted != others
+    return {wanted[0]: others[0]} if is_one and not _reads_saved(wanted[0], forward, backward) else {}
+
+
+def _reads_saved(name: str, forward: Function, backward: Function) -> bool:
+    """Whether a backward reads the attribute in which forward saves its input: it takes no input by another name."""
+    saved = {
+        target.attr
+        for node in ast.walk(definition_of(forward) or ast.Pass())
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) == name
+        for target in node.targets
+        if isinstance(target, ast.Attribute)
+    }
+    nodes = ast.walk(definition_of(backward) or ast.Pass())
+    return any(isinstance(each, ast.Attribute) and each.attr in saved for each in nodes)
 
 
 def _target_of(backward: Function, forward: Function, world: World) -> str:
@@ -350,8 +364,10 @@ def _of_implied_loss(
             lambda **values: loss(**{OUTPUT: values[OUTPUT], target: getattr(values["self"], target)}), "self"
         )
 
+    beside = [*_losses_beside(backward, target)]
+
     def pairs() -> Iterator[tuple[str, Pair]]:
-        whole = [*_losses_beside(backward, target), *implied_losses(target)]
+        whole = [*beside, *implied_losses(target)]
         residual = [*losses_of_residual()] if target in parameters_of(forward) else []
         for formula, loss in residual + whole if returns_residual(forward) else whole + residual:
             try:
@@ -361,7 +377,8 @@ def _of_implied_loss(
                     raise
                 # else a logarithm of what is negative
 
-    return best_fitting(pairs(), loss_written_in(file_of(backward)))
+    written = beside[0][0] if beside else loss_written_in(file_of(backward))
+    return best_fitting(pairs(), written, is_defined=bool(beside))
 
 
 def _losses_beside(backward: Function, target: str) -> Iterator[tuple[str, Function]]:
@@ -371,11 +388,15 @@ def _losses_beside(backward: Function, target: str) -> Iterator[tuple[str, Funct
         own = isinstance(value, FunctionType) and value.__module__ == backward.__module__
         if not own or not is_loss_name(name) or is_derivative_name(name) or "back" in plain(name):
             continue
-        taken = required(value)
-        if len(taken) == 2 and any(is_target((each,)) for each in taken):
-            places = [target if is_target((each,)) else OUTPUT for each in taken]
-            loss = taking_output(_at_places(value, places), target)
-            yield f"{name}({', '.join('output' if each == OUTPUT else each for each in places)})", loss
+        targets, others = (
+            [each for each in required(value) if is_target((each,)) == wanted] for wanted in (True, False)
+        )
+        weights = {*others[1:]}  # of its rows
+        if len(targets) == 1 and others and weights <= {*parameters_of(backward)}:
+            places = {targets[0]: target, others[0]: OUTPUT}
+            given = [places.get(each, each) for each in required(value)]
+            loss = taking_output(_at_places(value, given), target, *weights)
+            yield f"{name}({', '.join('output' if each == OUTPUT else each for each in given)})", loss
 
 
 def _at_places(function: Function, names: list[str]) -> Function:

@@ -20,6 +20,7 @@ from handgrad.checking.user_files.parameter_words import (
     ONE_INDEX,
     PLURALS,
     PREDICTIONS,
+    ROW_COUNTS,
     SCALES,
     SPREADS,
     STATES,
@@ -153,6 +154,8 @@ class Options:
             return [drawn[first], *drawn[:first], *drawn[first + 1 :]]
         if name in self.numbers and low not in FRACTIONS and low not in STRIDES | WINDOWS:
             return [1.3, 2, *self._whole(low), *self._arrays("data", name)]
+        if low in ROW_COUNTS and any(is_target((each,)) for each in self.names) and not constructs:
+            return [self._rows(), *self._arrays("data", name)]
         if name in self.flat:  # what is too much of it has no gradient
             return [0.5 * self.generator.normal(size=LONG)]
         if is_weight(entry := self.lists.get(name, "")) or is_bias(entry):
@@ -228,6 +231,11 @@ class Options:
                 if isinstance(each, np.ndarray)
             ]
         return [*self._arrays("data", name), 0.6, 2, *self._whole(low)]
+
+    def _rows(self) -> int:
+        """Return the number of rows: that of the file's own targets, or of those that are drawn."""
+        known = (self.known.get(name) for name in self.names if is_target((name,)))
+        return next((max(np.shape(each)) for each in known if np.ndim(each)), ROWS)
 
     # ------------------------------------------------------------------------------------------- arrays
 

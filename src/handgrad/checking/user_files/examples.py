@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -185,7 +185,10 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
     # the same arguments, its own are taken: a loss that is printed may come after an update.
     results = {*returned_names(functions[0])} - {*needed}  # which forward is to compute, and no call gives
     forward_name, withheld = getattr(functions[0], "__qualname__", ""), set[str]()
-    alike = len(functions) == 2 and required(functions[0]) == required(functions[1])
+    alike = len(functions) == 2 and (
+        required(functions[0]) == required(functions[1])
+        or _differ(*(each.arguments for each in calls if each))
+    )
     for k, (call, function) in numbered[::-1] if alike else (numbered[0], *numbered[:0:-1]):
         outputs = {n for n, maker in (call.returned if call else {}).items() if maker == forward_name}
         if all(n in outputs for n in (call.arguments if call else ()) if is_target((n,))):
@@ -211,6 +214,16 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Examp
         owners = [cls.of(each) for each in user_file.made.get(cls.__name__, ()) if each is not None]
     for owner in owners:
         yield from _examples_with(owner, candidate, given)
+
+
+def _differ(*arguments: Mapping[str, Any]) -> bool:
+    """Whether two calls have other shapes of the same argument: all rows, and a minibatch."""
+    shared = set(arguments[0]).intersection(*arguments[1:]) if len(arguments) == 2 else ()
+    return any(
+        np.shape(arguments[0][name]) != np.shape(arguments[1][name])
+        for name in shared
+        if is_array(arguments[0][name])
+    )
 
 
 def _call_of_rule(candidate: Candidate, function: Callable[..., Any], user_file: UserFile) -> Call | None:

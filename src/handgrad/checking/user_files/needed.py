@@ -15,19 +15,26 @@ from handgrad.checking.interfaces import (
     methods_of,
     written_forward,
 )
-from handgrad.checking.interfaces.names import SAVED, UPSTREAMS, is_target, plain
+from handgrad.checking.interfaces.names import (
+    SAVED,
+    UPSTREAMS,
+    is_derivative_name,
+    is_loss_name,
+    is_target,
+    plain,
+)
 from handgrad.checking.interfaces.signatures import definition_of, parameters_of, required, returned_names
 from handgrad.checking.interfaces.torch_functions import torch_class
 from handgrad.checking.interfaces.two_functions import update_after
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED, Parameter
+from handgrad.checking.user_files.parameter_words import ROW_COUNTS
 
 DEPTH = 2  # of functions that call each other, in which an argument is followed
 UPSTREAM = (*UPSTREAMS, "nextgrad", "g")
 CONTEXT = ("ctx", "context", "self")  # of a torch.autograd.Function
 ALSO_BACKWARDS = {
-    "x", "activation", "lr", "learningrate", "alpha", "eta", "lambd", "reg", "parameters", "params", "m", "n",
-    "nsamples", "numsamples", "nexamples", "batchsize",
+    "x", "activation", "lr", "learningrate", "alpha", "eta", "lambd", "reg", "parameters", "params", *ROW_COUNTS,
 }  # fmt: skip
 
 
@@ -51,12 +58,15 @@ def needed_names(candidate: Candidate) -> dict[str, Any]:
     functions = functions_of(candidate)
     aliases = alias_of(functions[0], functions[-1]) if candidate.has_methods and len(functions) > 1 else {}
     attribute = gradient_attribute(candidate.backward) if candidate.backward else ""
+    weighting = _weighting(functions[0], functions[-1])
     for k, function in enumerate(functions):
         backward = function is candidate.backward or (
             candidate.is_class and is_backward_name(function.__name__)
         )
         for name, parameter in parameters_of(function).items():
-            own = not (backward and k) or (not attribute and _is_own_input(name, outputs))
+            own = (
+                not (backward and k) or (not attribute and _is_own_input(name, outputs)) or name in weighting
+            )
             if name in aliases:
                 continue
             is_loss_of_output = (
@@ -84,6 +94,20 @@ def _is_own_input(name: str, outputs: list[str]) -> bool:
     if name in outputs or low in SAVED or low.endswith("cache") or low.startswith(UPSTREAM):
         return False
     return is_target((name,)) or low in ALSO_BACKWARDS
+
+
+def _weighting(forward: Callable[..., Any], backward: Callable[..., Any]) -> set[str]:
+    """Return what a backward takes to weight its loss, as the losses beside it do after a prediction: of each row."""
+    module = getattr(inspect.unwrap(backward), "__module__", "")
+    values = getattr(getattr(backward, "__func__", backward), "__globals__", {}).items()
+    losses = [
+        each for name, each in values
+        if isinstance(each, FunctionType) and each.__module__ == module and each not in (forward, backward)
+        and is_loss_name(name) and not is_derivative_name(name) and any(is_target((p,)) for p in required(each))
+    ]  # fmt: skip
+    known = {*parameters_of(forward), *returned_names(forward)}
+    others = [[p for p in required(each) if p not in known and not is_target((p,))] for each in losses]
+    return {name for each in others for name in each[1:]} & {*required(backward)}
 
 
 def needed_by(candidate: Candidate) -> Iterator[tuple[Parameter, Any]]:

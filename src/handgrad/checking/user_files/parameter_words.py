@@ -26,6 +26,7 @@ LISTS = {
 PLURALS = {
     "weights", "ws", "params", "parameters", "thetas", "layers", "net", "network", "model", "biases", "bs",
 }  # fmt: skip
+ROW_COUNTS = {"m", "n", "nsamples", "numsamples", "nexamples", "numexamples", "batchsize"}  # beside targets
 COUNTS = ("epoch", "iter", "nsteps", "numsteps", "maxsteps")
 TRUNCATION = "trunc"  # of backpropagation through time: only without it is the gradient that of the loss
 PENALTIES = ("reg", "lam", "lmb", "l2", "weightdecay", "wd")  # a factor of 0 shows no mistake in its term

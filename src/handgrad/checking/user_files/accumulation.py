@@ -1,0 +1,62 @@
+"""A training loop that adds gradients up from step to step: its backward adds to them, and nothing sets them to 0."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from handgrad.checking.interfaces import has_update, is_chain_name
+from handgrad.checking.interfaces.names import is_gradient_name, plain, words_of
+from handgrad.checking.user_files.candidates import UPDATING
+
+
+def never_set_to_zero(tree: ast.Module) -> tuple[int, str] | None:
+    """Return the line of the first training loop whose gradients add up, and their attribute; or None.
+
+    An object's ``__init__`` sets them to 0 once. What sets them in another function counts where the file calls it.
+    """
+    every = [*_with_functions(tree)]
+    called = {_called(node) for node, _ in every} - {""}
+    added = {
+        name for node, _ in every
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+        for name in [_attribute(node.target)] if is_gradient_name(name)
+    }  # fmt: skip
+    is_set = any(
+        added & {*map(_attribute, node.targets)} and (function == "" or function in called - {"__init__"})
+        for node, function in every if isinstance(node, ast.Assign)
+    ) or any("grad" in plain(name) and plain(name).startswith(("zero", "reset", "clear")) for name in called)  # fmt: skip
+    loops = (node for node, function in every if _trains(node) and not is_chain_name(function))
+    loop = next(loops, None)
+    return (loop.lineno, min(added)) if added and loop is not None and not is_set else None
+
+
+def _with_functions(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
+    """Yield the nodes of a tree, each with the name of the function that it is in."""
+    for child in ast.iter_child_nodes(node):
+        yield child, function
+        inner = child.name if isinstance(child, ast.FunctionDef) else function
+        yield from _with_functions(child, inner)
+
+
+def _called(node: ast.AST) -> str:
+    match node:
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)):
+            return name
+    return ""
+
+
+def _attribute(target: ast.expr) -> str:
+    """Return the attribute that a target is, or of which it is an entry: ``grad`` of ``self.grad["W"]``."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.attr if isinstance(target, ast.Attribute) else ""
+
+
+def _trains(node: ast.AST) -> bool:
+    """Whether a node is a loop that calls a backward, and updates something or calls what does."""
+    if not isinstance(node, ast.For | ast.While):
+        return False
+    names = {_called(each) for each in ast.walk(node)} - {""}
+    updates = has_update(node) or any({*words_of(name)} & {*UPDATING} for name in names)
+    return any(map(is_chain_name, names)) and updates
