@@ -180,7 +180,14 @@ def test_damaged_settings_are_named_where_they_are_needed(
 ) -> None:
     """To find the test rows again; predicting needs no settings."""
     do(run)
-    for command in (["evaluate", "run"], ["explain", "run"], ["bench", "run"], ["train", "--resume", "run"]):
+    commands = (
+        ["evaluate", "run"],
+        ["explain", "run"],
+        ["bench", "run"],
+        ["train", "--resume", "run"],
+        ["show", "run"],
+    )
+    for command in commands:
         assert handgrad(*command, code=1).stderr.startswith(f"Error: {problem}"), command
     handgrad("predict", "run", runs / "pets.csv")
     handgrad("evaluate", "run", runs / "pets.csv")

@@ -134,6 +134,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "predict runs/prices prices.csv --probabilities": (2, "--probabilities is for classes, and this run predicts values."),
     "predict runs/pets x.npy --keep age": (1, "x.npy: columns of tables are kept by name, and this source is no table"),
     "predict runs/pets pets.csv --json --out new.parquet": (2, "--json is text, and --out names a Parquet file."),
+    "predict runs/pets pets.csv --out ./pets.csv": (2, "--out names the file of the rows themselves: give another name."),
     "predict runs/pets": (2, "Missing argument 'SOURCE'."),
     "evaluate runs/nowhere": (1, "runs/nowhere/run.json: No such file or directory"),
     "evaluate runs/pets maybe.csv": (1, "maybe.csv: the class 'maybe' is not one of the run's"),

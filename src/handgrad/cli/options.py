@@ -342,8 +342,10 @@ def is_own_file(source: str | None) -> bool:
 
 
 def read_settings(folder: Path) -> Configuration:
-    """Read a run's settings; its file may be untrusted."""
-    return read_configuration(_settings_file(folder), {})
+    """Read a run's settings; its file may be untrusted. An estimator's has no data among them."""
+    path = folder / "config.toml"
+    check_file(path, MOST_BYTES)
+    return read_configuration(path, {}) if (folder / ESTIMATOR).exists() else read_written(path)
 
 
 def read_data_settings(folder: Path) -> Configuration:
@@ -353,10 +355,4 @@ def read_data_settings(folder: Path) -> Configuration:
             f"{folder}: holds an estimator, whose training data is not known",
             fix="name the data where the command takes it; to train further, load the estimator in Python and fit it",
         )
-    return read_written(_settings_file(folder))
-
-
-def _settings_file(folder: Path) -> Path:
-    path = folder / "config.toml"
-    check_file(path, MOST_BYTES)
-    return path
+    return read_settings(folder)

@@ -132,6 +132,8 @@ def predict_command(
     trained = load_run(run)
     if as_json and _is_parquet(out):
         raise click.UsageError("--json is text, and --out names a Parquet file.")
+    if out is not None and out.exists() and out.resolve() == Path(source).resolve():
+        raise click.UsageError("--out names the file of the rows themselves: give another name.")
     if trained.entries:
         raise RunError(
             f"{run}: was trained on a text, and does not answer row by row", fix=f"handgrad generate {run}"

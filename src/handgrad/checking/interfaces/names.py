@@ -51,9 +51,7 @@ def words_of(name: str) -> list[str]:
 
 
 def is_loss_name(name: str) -> bool:
-    """Whether a name says that it is a loss: ``cost``, ``mse_loss``, ``J``; a ``max_error`` is only watched."""
-    if "error" in plain(name) and {"max", "maximum", "relative", "rel", "percent"} & {*words_of(name)}:
-        return False
+    """Whether a name says that it is a loss: ``cost``, ``mse_loss``, ``J``."""
     return name in ("J", "L", "E", "cout") or any(word in plain(name) for word in LOSSES)
 
 
@@ -278,6 +276,10 @@ def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
     """Match a tuple without names: all arrays in order, if one has its shape, or each with the next array of its shape."""
     places = [path for path in gradients if path == () or (len(path) == 1 and isinstance(path[0], int))]
     found: Matches = {}
+    if last := _last_in_order(
+        places, gradients, {path: each for path, each in arrays.items() if not is_target(path)}
+    ):
+        return dict(zip(last, places, strict=True))
     left = sorted(arrays, key=is_target) if places == [()] else list(arrays)
     if not places and len(gradients) == len(arrays) and all(len(path) == 1 for path in gradients):
         pairs = zip(gradients, arrays, strict=True)  # named otherwise than the arrays: da, dp, dn
@@ -296,6 +298,16 @@ def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
             found[fits[0]] = path
             left = left[left.index(fits[0]) + 1 :]
     return found
+
+
+def _last_in_order(places: list[Path], gradients: Arrays, arrays: Arrays) -> list[Path]:
+    """Return the last arrays where all gradients fit them, and not the first: those of W, b, … and none of x."""
+    count, every = len(places), [*arrays]
+    first, last = (
+        all(_fit(gradients[place], arrays[path]) for place, path in zip(places, each, strict=False))
+        for each in (every[:count], every[-count:])
+    )
+    return every[-count:] if 1 < count < len(every) and last and not first else []
 
 
 def _of_only_bias(gradients: Arrays, arrays: Arrays) -> Matches:

@@ -243,11 +243,28 @@ def _floating(names: Mapping[str, Any], training: Training) -> dict[str, Any]:
 
 
 def _loss_name(found: Mapping[str, Any], statements: Statements) -> str:
-    """Return the name of the loss that the statements compute, or none: it is one number, as an error is not."""
-    single = [name for name in found if np.size(to_numpy(found[name])) == 1]
+    """Return the name of the loss that the statements compute, or none: one number, as an error is not, and no largest."""
+    largest = {*_largest(statements)}
+    single = [name for name in found if name.partition("[")[0] not in largest]
+    single = [name for name in single if np.size(to_numpy(found[name])) == 1]
     called = _made_by_losses(statements)  # l = squared_loss(output, y)
     losses = (name for name in ("loss", *single) if name in single and (is_loss_name(name) or name in called))
     return next(losses, "")
+
+
+def _largest(statements: Statements) -> Iterator[str]:
+    """Yield the names of largest values, which are watched: ``error = abs(out - y).max()``, ``errors.append(max(e))``."""
+    for each in every(statements):
+        match each:
+            case ast.Assign(
+                [ast.Name(name)], ast.Call(ast.Name("max") | ast.Attribute(attr="max"))
+            ) | ast.Expr(
+                ast.Call(
+                    ast.Attribute(ast.Name(name), "append"),
+                    [ast.Call(ast.Name("max") | ast.Attribute(attr="max"))],
+                )
+            ):
+                yield name
 
 
 def _stepping(
