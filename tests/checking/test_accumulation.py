@@ -77,6 +77,7 @@ for k in range(20):
     [
         MODULES,
         MODULES.replace(ZERO, "    layer.dW = np.zeros((3, 2))\n"),
+        MODULES.replace("zero_grad", "forget").replace("self.dW[...] = 0", "self.dW.fill(0)"),
         MODULES.replace(ZERO, "    zero_gradients([layer])\n").replace(
             "\nr = np", "\nfrom layers import zero_gradients\nr = np"
         ),
@@ -84,7 +85,7 @@ for k in range(20):
         MODULES.replace(ZERO, "").replace("for epoch in range(5):", "if True:"),
         SCALARS,
     ],
-    ids=["zero_grad", "in the loop", "of another file", "assigned", "one step", "scalars"],
+    ids=["zero_grad", "in the loop", "filled", "of another file", "assigned", "one step", "scalars"],
 )
 def test_what_is_set_to_zero_is_not_warned_of(tmp_path: Path, source: str) -> None:
     assert "nothing that is called sets" not in checked(tmp_path, source).output

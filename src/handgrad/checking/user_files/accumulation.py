@@ -22,10 +22,9 @@ def never_set_to_zero(tree: ast.Module) -> tuple[int, str] | None:
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
         for name in [_attribute(node.target)] if is_gradient_name(name)
     }  # fmt: skip
-    is_set = any(
-        added & {*map(_attribute, node.targets)} and (function == "" or function in called - {"__init__"})
-        for node, function in every if isinstance(node, ast.Assign)
-    ) or any("grad" in plain(name) and plain(name).startswith(("zero", "reset", "clear")) for name in called)  # fmt: skip
+    running = called - {"__init__"} | {""}
+    is_set = any(added & {*_set_by(node)} for node, function in every if function in running)
+    is_set = is_set or any(plain(name).startswith(("zerograd", "resetgrad", "cleargrad")) for name in called)
     loops = (node for node, function in every if _trains(node) and not is_chain_name(function))
     loop = next(loops, None)
     return (loop.lineno, min(added)) if added and loop is not None and not is_set else None
@@ -51,6 +50,18 @@ def _attribute(target: ast.expr) -> str:
     while isinstance(target, ast.Subscript):
         target = target.value
     return target.attr if isinstance(target, ast.Attribute) else ""
+
+
+def _set_by(node: ast.AST) -> list[str]:
+    """Return the attributes that a node sets as a whole, whatever they were: ``dW = …``, ``dW[...] = 0``, ``dW.fill(0)``."""
+    match node:
+        case ast.Assign(targets):
+            return [*map(_attribute, targets)]
+        case ast.AugAssign(target, ast.Mult()):
+            return [_attribute(target)]
+        case ast.Call(ast.Attribute(value, "fill")):
+            return [_attribute(value)]
+    return []
 
 
 def _trains(node: ast.AST) -> bool:
