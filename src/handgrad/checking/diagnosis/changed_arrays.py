@@ -1,4 +1,4 @@
-"""Mistakes in which backward reads another array than forward did: after its update, transposed, or mirrored."""
+"""Mistakes in which backward reads another array than forward did: transposed, or mirrored."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import numpy as np
 from handgrad.checking.diagnosis.mutated_chain_rule import MutatedChainRule, Point
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.mistakes import Diagnosis
-from handgrad.tolerance import close
 
-STALE, TURNED = 0.6, 0.7  # costs, as in `local_mutations`
-RATE = 1e-3  # of the update that shows how gradients change with it
+TURNED = 0.7  # the cost, as in `local_mutations`
 VIEWS = frozenset(
     ("getitem", "reshape", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "flip")
 )
@@ -29,9 +27,6 @@ def changed_arrays(chain: MutatedChainRule) -> Iterator[Diagnosis]:
     for name, index in trace.inputs.items():
         if index not in trace.active or chain.is_spent:
             continue
-        if names := _after_update(chain, name):
-            words = f"d{names[0]} is right for {name} after its update by d{name}: it came before the error was passed on"
-            yield Diagnosis("stale-or-mutated-state", names, words, STALE)
         for what, code, change in _turns(np.shape(trace.values[index])):
             names = chain.wrong
             for point in chain.points:
@@ -71,29 +66,3 @@ def _with_input(trace: ForwardTrace, point: Point, index: int, value: Any) -> li
             values[operation.output] = operation.run(values)
             views.add(operation.output)
     return values
-
-
-def _after_update(chain: MutatedChainRule, name: str) -> tuple[str, ...]:
-    """Return whose gradients are those at an array after its update, at one learning rate for all."""
-    index, rates, names = chain.trace.inputs[name], [], tuple(n for n in chain.wrong if n != name)
-    for point in chain.points:
-        sample = point.sample
-        upstream = np.concatenate([part.ravel() for part in sample.upstream])
-        update = sample.got.get(name)
-        if not names or update is None or update.shape != np.shape(point.values[index]):
-            return ()
-        update = update / (upstream.item() if upstream.size == 1 else 1.0)  # the loss's own step
-
-        def at(rate: float, point: Point = point, update: Any = update) -> dict[str, Any]:
-            moved = _with_input(chain.trace, point, index, point.values[index] - rate * update)
-            return chain.at_values(point, moved)
-
-        near = at(RATE)
-        parts = [(near[n] - sample.expected(n)).ravel() for n in names]
-        part = np.concatenate(parts) / RATE
-        off = np.concatenate([(sample.got[n] - sample.expected(n)).ravel() for n in names])
-        if not np.any(part):
-            return ()
-        rates.append(float(off @ part / (part @ part)))
-        names = chain.met(at(rates[-1]), point, names)
-    return names if names and rates[0] > 0 and all(close(rate, rates[0]) for rate in rates) else ()

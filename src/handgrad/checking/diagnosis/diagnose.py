@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers, order_of
+from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
 from handgrad.checking.diagnosis.local_mutations import by_local_mutation
 from handgrad.checking.diagnosis.mutations import by_mutation
-from handgrad.checking.intermediates import FirstWrong, RightNumbers
+from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair
 from handgrad.checking.verdict.comparison import Evidence
 from handgrad.checking.verdict.contract import UPSTREAM, Violation
-from handgrad.tolerance import close
 
 NUMBERS = 0.6  # the cost of a relation of whole gradients that no mistake at one place would beat
 PLAIN = 1.1  # the cost of an explanation that no mutation would beat
@@ -23,10 +20,6 @@ REPAIRED = 1.0  # the cost of what an edit of a proved repair undoes: what the n
 EXCHANGED = 0.4  # less, where it exchanges all that is wrong: a name for one gradient of two is further off
 BY_CHANCE = 0.45  # more, where a number or a function was another one, or the edit did not mend all
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
-REORDERED, FEW = (
-    0.6,
-    6,
-)  # the cost of the right numbers in another order, in the first wrong value, of no fewer
 ALSO = 0.02  # for each argument of an explanation that is joined from several
 
 OF_A_FORMULA = ("extra-term", "wrong-local-derivative")  # what an edit of more than a name undoes
@@ -60,29 +53,11 @@ def by_evidence(evidence: Evidence, violations: Iterable[Violation]) -> list[Dia
 
 
 def by_first_wrong(first: FirstWrong | None) -> list[Diagnosis]:
-    """Return what the first wrong value shows: an update before the error has passed it, right numbers in another order."""
-    if first is None:
+    """Return what the first wrong value shows: an update before the error has passed it."""
+    if first is None or not first.is_early:
         return []
-    if first.is_early:
-        code, words, cost = "stale-or-mutated-state", f"{first.name} is not {first.what}", 0.0
-    elif (
-        first.numbers and first.later and (order := _order(first.numbers))
-    ):  # `by_numbers` sees what is returned
-        code, words, cost = (
-            "wrong-position",
-            f"{first.name} has the numbers of {first.what}, {order}",
-            REORDERED,
-        )
-    else:
-        return []
-    return [Diagnosis(code, first.mends, words, cost, place="backward")]
-
-
-def _order(numbers: RightNumbers) -> str:
-    """Say how a value's right numbers lie in it; a transpose has a name of its own."""
-    got, right = np.asarray(numbers.got, np.float64), numbers.value
-    is_other = got.shape != right.shape or got.size < FEW or close(np.swapaxes(got, 0, -1), right)
-    return "" if is_other else order_of([(got, right)])
+    words = f"{first.name} is not {first.what}"
+    return [Diagnosis("stale-or-mutated-state", first.mends, words, place="backward")]
 
 
 def diagnose(evidence: Evidence, known: list[Diagnosis], repair: Repair | None) -> list[Diagnosis]:

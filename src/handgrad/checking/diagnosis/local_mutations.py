@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handgrad.checking.adjoint.chain_rule import vector_jacobian_product
 from handgrad.checking.diagnosis.batch_sizes import batch_sizes, counts_features
 from handgrad.checking.diagnosis.changed_arrays import changed_arrays
 from handgrad.checking.diagnosis.mutated_chain_rule import (
@@ -36,7 +35,7 @@ DIGITS = 6  # of a factor, by which two are the same
 MOST_PATHS = 6  # named values through which paths are left out two by two
 
 # Costs: exact at every inputs, these are hardly chance; a relation of whole gradients is simpler still.
-LEFT_OUT, SCALED, ONE_USE, EXCHANGED = 0.62, 0.66, 0.64, 0.72
+LEFT_OUT, SCALED, ONE_USE = 0.62, 0.66, 0.64
 AND = 0.06  # more for a second place
 ENOUGH = 0.7  # an explanation of all that is no dearer is not sought a better one for
 
@@ -49,7 +48,7 @@ def by_local_mutation(evidence: Evidence) -> list[Diagnosis]:
     if chain is None or not chain.points:
         return found
     paths = partial(_paths, evidence=evidence)
-    for family in (changed_arrays, _uses, slopes, passed_on, paths, _exchanged):
+    for family in (changed_arrays, _uses, slopes, passed_on, paths):
         if chain.is_spent or any(len(d.arguments) == len(evidence.wrong) and d.cost <= ENOUGH for d in found):
             break
         found += family(chain)
@@ -199,11 +198,7 @@ def _uses(chain: MutatedChainRule) -> Iterator[Diagnosis]:
 def _overwritten(value: int, edges: list[Edge]) -> Iterator[tuple[str, Rules]]:
     kinds = {_key(edge) for edge in edges}
     if all(o.name == "getitem" and value == o.inputs[0] for o, _ in edges):
-        for which, order in (
-            ("in each entry the last of", edges),
-            ("in each entry the first of", edges[::-1]),
-        ):
-            yield which, _written_over(value, order)
+        yield "in each entry the last of", _written_over(value, edges)
     if len(edges) > 1 and len(kinds) == 1:
         for edge in edges if len(edges) <= MOST_USES else [edges[0], edges[-1]]:
             yield f"one of {len(edges)} parts of", _without(other for other in edges if other is not edge)
@@ -228,41 +223,3 @@ def _written_over(value: int, edges: Sequence[Edge]) -> Rules:
         return collect
 
     return {edge.operation.number: rule(edge.operation.number) for edge in edges}
-
-
-def _exchanged(chain: MutatedChainRule) -> Iterator[Diagnosis]:
-    """Exchange what two values get from products whose gradients are the same: two gates of a sum."""
-    trace, point = chain.trace, chain.points[0]
-    factors = [edge for edge in _edges(trace) if edge.operation.name == "multiply"]
-    for one, other in combinations(factors, 2):
-        a, b = (point.right.get(each.operation.output) for each in (one, other))
-        same = np.shape(point.values[one.value]) == np.shape(point.values[other.value])
-        if (
-            one.operation is other.operation
-            or one.value == other.value
-            or not same
-            or a is None
-            or not close(a, b)
-        ):
-            continue
-        if chain.is_spent:
-            return
-        if names := chain.explained(
-            _exchange(*sorted((one, other), key=lambda edge: -edge.operation.number))
-        ):
-            named = [f"`{trace.names[v]}`" for v in (one.value, other.value) if v in trace.names]
-            words = f"{' and '.join(named if len(named) == 2 else names)} get each other's gradient"
-            yield Diagnosis("swapped-gradients", names, words, EXCHANGED)
-
-
-def _exchange(later: Edge, earlier: Edge) -> Rules:
-    """Return the rules that give two values each other's part; the later operation, which comes first, gives both."""
-
-    def both(gradient: Any, products: dict[int, Any], values: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        for k, product in products.items():
-            index = later.operation.inputs[k]
-            yield (earlier.value if index == later.value else index), product
-        k = earlier.operation.inputs.index(earlier.value)
-        yield later.value, vector_jacobian_product(earlier.operation, k, values, gradient)
-
-    return {**_without([earlier]), later.operation.number: both}

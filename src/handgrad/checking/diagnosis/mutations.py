@@ -36,7 +36,6 @@ COST = (
 )
 EACH = 0.2  # for each unit of an edit's cost
 ENOUGH = 1.0  # of an edit's cost: when all is explained, what costs so much more is not tried
-EVERYWHERE = 0.3  # more cost for one edit at several places
 TOLD_APART = 20  # tolerances between the wrong gradient and the right one, at the least
 BY_CHANCE = {
     "wrong-sign": 1.2, "wrong-evaluation-point": 0.6, "wrong-local-derivative": 1.2, "extra-term": 0.3,
@@ -83,9 +82,7 @@ def _explanations(
     if len(observed.values) > MOST_PLACES:
         return
     until = np.inf
-    changes = small_changes(source, observed)
-    # Those of several places are few, and long code has many others.
-    for change in (*_alike(changes), *changes):
+    for change in small_changes(source, observed):
         if guard.spent > BUDGET or change.cost > until:
             return
         explained = (sandbox.met(change) - sandbox.base) & telling
@@ -93,8 +90,6 @@ def _explanations(
         renamed = isinstance(source.enclosing(change.edits[0].old, ast.stmt), ast.Return)
         if not explained or not change.makes or (renamed and change.makes != "swapped-gradients"):
             continue
-        if change.makes == "zero-gradient":  # a zero within may make something else of it
-            explained = frozenset(name for name in explained if not np.any(first.gradients[name]))
         with sandbox.changed(change):
             for target in rest:
                 explained &= _met(subject, target, guard)
@@ -108,21 +103,6 @@ def _explanations(
             ]
             words = f"the right gradient gives these numbers {', and '.join(exchanges)}"
             yield Diagnosis(change.makes, arguments, words, cost, _place(change, observed, trace))
-
-
-def _alike(changes: list[Change]) -> Iterator[Change]:
-    """Yield the same edit at every place alike: what is a loop in the source is line after line in the code."""
-    groups: dict[tuple[str, str], list[Change]] = {}
-    for change in changes:
-        if change.alike:
-            groups.setdefault((change.alike, change.makes), []).append(change)
-    for several in groups.values():
-        inside = {id(node) for change in several for node in list(ast.walk(change.edits[0].old))[1:]}
-        edits = {
-            id(old): change.edits[0] for change in several if id(old := change.edits[0].old) not in inside
-        }
-        if len(edits) > 1:
-            yield replace(several[0], edits=tuple(edits.values()), cost=several[0].cost + EVERYWHERE)
 
 
 def _target(sample: GradientSample, wrong: tuple[str, ...]) -> Target:

@@ -202,12 +202,8 @@ def _other_slopes(
         if close(formula(values[first.end.output]), right):
             words = f"{of} is {text} of what it returns, y, and {start} was taken for y"
             yield elsewhere, words, ELSEWHERE, partial(_by_formula, formula=formula)
-            words = f"{of} is {text} of what it returns, y, and the function of y was taken for y"
-            yield elsewhere, words, ELSEWHERE, partial(_by_formula_again, formula=formula)
     if not close(_at_opposite(first, values), -right):
         yield elsewhere, f"{of} is taken at {start} with the opposite sign", ELSEWHERE, _at_opposite
-    for power, what in ((0.5, "the square root of"), (-1.0, "1 over")):
-        yield "wrong-local-derivative", f"{what} {of} is taken", POWER, partial(_raised, power=power)
     starts = [each.start for each in several]
     if len({np.shape(values[i]) for i in starts}) == 1 < len(starts):
         for shift, which in ((1, "next"), (-1, "previous")):
@@ -222,9 +218,8 @@ def _other_slopes(
             yield elsewhere, words, ELSEWHERE, partial(_at_other, others={first.start: other})
 
 
-def _raised(activation: Activation, values: Sequence[Any], power: float) -> Array:
-    slope = activation.slope(values)
-    return np.asarray(slope**power if power in (0, 2) else np.sign(slope) * np.abs(slope) ** power)
+def _raised(activation: Activation, values: Sequence[Any], power: int) -> Array:
+    return np.asarray(activation.slope(values) ** power)
 
 
 def _at_result(activation: Activation, values: Sequence[Any]) -> Array:
@@ -241,8 +236,3 @@ def _at_other(activation: Activation, values: Sequence[Any], others: dict[int, i
 
 def _by_formula(activation: Activation, values: Sequence[Any], formula: Formula) -> Array:
     return formula(values[activation.start])
-
-
-def _by_formula_again(activation: Activation, values: Sequence[Any], formula: Formula) -> Array:
-    end = activation.end.output
-    return formula(activation.at(values, values[end])[end])

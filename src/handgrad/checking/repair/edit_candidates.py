@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.signatures import returned_values
-from handgrad.checking.repair.edit_table import MOVING, Edited, in_context, is_of_a_term, outline, table_edits
+from handgrad.checking.repair.edit_table import Edited, in_context, is_of_a_term, table_edits
 from handgrad.checking.repair.expressions import (
     Expression,
     Observed,
@@ -62,8 +62,8 @@ def expression_changes(places: Sequence[Expression]) -> Iterator[Change]:
     for place in places:
         for family in FAMILIES:
             for edited in family(place):
-                new, cost, undoes, makes, alike = in_context(place, edited)
-                yield Change((_instead(place, new),), cost, undoes, makes, alike)
+                new, cost, undoes, makes = in_context(place, edited)
+                yield Change((_instead(place, new),), cost, undoes, makes)
 
 
 def _instead(place: Expression, new: ast.expr) -> Edit:
@@ -90,8 +90,7 @@ def fewer(place: Expression) -> Iterator[Edited]:
             for rest in combinations(parts, count):
                 if isinstance(rest[0][0], kinds[0]):
                     new = reduce(lambda a, part: ast.BinOp(a, *part), rest[1:], rest[0][1])
-                    gone = [outline(part) for _, part in parts if all(part is not other for _, other in rest)]
-                    yield Edited(new, 2, "extra-term", makes, f"without {gone}")
+                    yield Edited(new, 2, "extra-term", makes)
 
 
 def _is_of(node: ast.AST, kinds: Any) -> bool:
@@ -386,14 +385,10 @@ def _options_elsewhere(source: ModuleSource, node: ast.Call) -> Iterator[ast.key
 
 
 def copies(place: Expression) -> Iterator[Edited]:
-    """Take a copy, or ones, or zeros of the same shape."""
+    """Take a copy."""
     node = place.node
     if isinstance(node, ast.Name | ast.Subscript) and dimensions(place.value) > 0:
         yield _either(fill("A.copy()", A=node), 2, "stale-or-mutated-state")
-    if is_float(place.value) and isinstance(node, ast.Name) and node.id in place.upstream:
-        yield _either(fill("np.ones_like(A)", A=node), 1.5, "ignores-upstream")
-    if is_float(place.value) and not isinstance(node, ast.Constant):
-        yield Edited(fill("np.zeros_like(A)", A=node), 2.5, "wrong-local-derivative", "zero-gradient")
 
 
 def as_forward(place: Expression) -> Iterator[Edited]:
@@ -443,27 +438,19 @@ def opposite(place: Expression) -> Iterator[Edited]:
 
 
 def turned(place: Expression) -> Iterator[Edited]:
-    """Put an array's axes in the order in which forward puts some, or back, or all entries as another array has them.
-
-    Where they are put in an order, in any other.
-    """
-    moved = place.node
-    if isinstance(moved, ast.Call) and 2 < len(order := _axes_order(moved)) <= MOST_AXES:
+    """Put an array's axes in the order in which forward puts some, or back; where they are put in an order, in any other."""
+    node = place.node
+    if isinstance(node, ast.Call) and 2 < len(order := _axes_order(node)) <= MOST_AXES:
         for other in map(list, permutations(order)):
             if other != order:
-                call = ast.Call(moved.func, [ast.Constant(axis) for axis in other], [])
+                call = ast.Call(node.func, [ast.Constant(axis) for axis in other], [])
                 yield _either(call, 1.9, "wrong-position")
-    while isinstance(moved, ast.Call) and called(moved) in MOVING and isinstance(moved.func, ast.Attribute):
-        moved = moved.func.value
-    for name, value in place.scope.items() if moved is not place.node else ():
-        if dimensions(value) > 1 and np.shape(value) == np.shape(place.value):
-            yield _either(fill(f"A.reshape({name}.shape)", A=moved), 2.0, "wrong-position")
     for definition in map(place.source.definitions.__getitem__, place.source.forward):
         for there in ast.walk(definition) if dimensions(place.value) > 2 else ():
             if not isinstance(there, ast.Call) or len(order := _axes_order(there)) != dimensions(place.value):
                 continue
             for axes in (order, [order.index(k) for k in range(len(order))]):
-                new = fill(f"A.{called(there)}({', '.join(map(str, axes))})", A=place.node)
+                new = fill(f"A.{called(there)}({', '.join(map(str, axes))})", A=node)
                 yield _either(new, 1.8, "wrong-position")
 
 

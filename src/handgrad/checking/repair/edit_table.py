@@ -10,7 +10,6 @@ more for what people get wrong less often: the cheapest edit that explains the n
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -43,7 +42,6 @@ class Edited(NamedTuple):
     cost: float
     undoes: str
     makes: str
-    alike: str = ""  # the same for edits of several places that are one mistake
 
 
 class Row(NamedTuple):
@@ -68,16 +66,14 @@ ROWS: list[Row] = [
     *_either("transposed", 0.9, "T ~ T.swapaxes(-1, -2)"),
     *_either("wrong-position", 2.2, "A ~ A[::-1]", "M ~ M[::-1, ::-1]", "T ~ T[..., ::-1, ::-1]"),
     *_either("wrong-axis", 2.0, "A.reshape(-1, A.shape[-1]) ~ A.reshape(B, C)"),
-    *_either("wrong-axis", 2.0, "A.reshape(A.shape[0], -1) ~ A.reshape(B, C)"),
     *_either("batch-mean-vs-sum", 2.2, "A ~ A / N", "A ~ A * N"),
-    *_either("wrong-local-derivative", 1.0, "A & B ~ A | B", "A < B ~ A > B", "A < B ~ A <= B", "A > B ~ A >= B"),
-    *_either("wrong-local-derivative", 1.0, "A <= B ~ A >= B", "A == B ~ A != B"),
+    *_either("wrong-local-derivative", 1.0, "A < B ~ A > B", "A < B ~ A <= B", "A > B ~ A >= B", "A <= B ~ A >= B"),
     *_either("wrong-local-derivative", 1.4, "A <= B ~ A > B", "A < B ~ A >= B"),
     *_either("wrong-evaluation-point", 1.0, "A // B ~ A % B"),
     *_either("wrong-evaluation-point", 1.5, "A[B] ~ A", "A[B] ~ A[B + 1]", "A[B] ~ A[B - 1]", "A[1:] ~ A[:-1]"),
-    *_either("wrong-axis", 1.5, "A[B, C] ~ A[C, B]", "A[:, B, C] ~ A[:, C, B]", "A[:, :, B, C] ~ A[:, :, C, B]"),
-    *_either("wrong-local-derivative", 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
-    *_either("wrong-local-derivative", 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B", "F(A - B) ~ A - F(B)"),
+    *_either("wrong-axis", 1.5, "A[B, C] ~ A[C, B]"),
+    *_either("wrong-local-derivative", 1.3, "A * B ~ A / B", "A ** B ~ A * B"),
+    *_either("wrong-local-derivative", 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B"),
     *_either("wrong-local-derivative", 1.4, "A * B * (1 - B) ~ A * (1 - B ** 2)", "B * (1 - B) ~ 1 - B ** 2"),
     *_either("missing-term", 2.4, "M ~ M - M.mean(axis=0)", *(
         f"{A} ~ {A} - {A}.mean(axis=-1, keepdims=True)" for A in "MT")),  # of what is centred
@@ -93,7 +89,6 @@ ROWS: list[Row] = [
     Row("extra-term", "missing-local-derivative", "U * A", "A", 1.5),
     Row("extra-term", "missing-local-derivative", "A * U[:, None]", "A", 1.6),  # a mask, or a weight for each row
     Row("extra-term", "missing-local-derivative", "A / B", "A", 1.5),
-    Row("extra-term", "missing-local-derivative", "B / A", "1 / A", 2.0),
     *(Row("extra-term", "missing-local-derivative", f"A * {slope}", "A", 1.6)
       for slope in ("(1 - U ** 2)", "U * (1 - U)", "(U > 0)")),
     Row("extra-term", "missing-local-derivative", "A * B * (1 - B)", "A * B", 1.7),  # half of a sigmoid's
@@ -101,14 +96,11 @@ ROWS: list[Row] = [
     Row("extra-term", "missing-term", "A + U", "A", 1.5),
     Row("extra-term", "missing-term", "U + A", "A", 1.5),
     Row("extra-term", "missing-term", "A - U", "A", 1.5),
-    Row("extra-term", "missing-term", "B - A", "-A", 2.0),
-    *(Row("averaged-batch", "averaged-batch", f"np.outer(A.{one}(axis={axis}), B.{other}(axis={axis})){scaled}", right, 2.5)
+    *(Row("averaged-batch", "averaged-batch", f"np.outer(A.{one}(axis={axis}), B.{other}(axis={axis}))", right, 2.5)
       for axis, right in ((0, "A.T @ B"), (1, "A @ B.T"))
-      for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"))
-      for scaled in ("", f" / A.shape[{axis}]", f" * A.shape[{axis}]")),
-    *(Row("averaged-batch", "averaged-batch", f"A.{one}(axis=0) * B.{other}(){scaled}", "A.T @ B", 2.5)
-      for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"), ("sum", "mean"))
-      for scaled in ("", " / len(A)", " * len(A)")),
+      for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"))),
+    *(Row("averaged-batch", "averaged-batch", f"A.{one}(axis=0) * B.{other}()", "A.T @ B", 2.5)
+      for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"))),
 ]  # fmt: skip
 """The rows that two texts say all of; `edit_candidates` has those that look at more."""
 
@@ -121,7 +113,7 @@ ANYTHING = ROWS_OF_A_KIND.pop("Name")  # rows whose first text is one part
 @cache
 def letters(text: str) -> frozenset[str]:
     """Return the letters in a row's text."""
-    return frozenset(names_in(parsed(text)) - {"np", "len"})
+    return frozenset(names_in(parsed(text)) - {"np"})
 
 
 MOVING = {"reshape", "view", "swapaxes", "transpose", "permute", "moveaxis"}
@@ -153,10 +145,9 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
     after = letters(row.after)
     free = after - parts.keys()
     if not free:
-        undoes, makes, alike = row.undoes, row.makes, ""
+        undoes, makes = row.undoes, row.makes
         if left_out := [part for name, part in parts.items() if name not in after]:
             undoes, makes = _of_part(left_out[0], place, undoes, makes)
-            alike = f"{row.before} ~ {row.after} without {outline(left_out[0])}"
         cost = row.cost
         if len(row.before) == 1 and undoes == "transposed":
             whole = not isinstance(place.node, ast.Name | ast.Call) or not isinstance(place.parent, ast.BinOp)
@@ -167,7 +158,7 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
             cost += FROM_A_NUMBER * any(isinstance(part, ast.Constant) for part in parts.values())
         new = fill(row.after, **parts)
         if not any(there_and_back in ast.unparse(new) for there_and_back in ("- 1 + 1", "+ 1 - 1")):
-            yield Edited(new, cost, undoes, makes, alike)
+            yield Edited(new, cost, undoes, makes)
     elif free == {"N"} and (row.after not in OF_A_WHOLE or place.is_whole):
         for k, size in enumerate(place.sizes):
             yield Edited(fill(row.after, **parts, N=size), row.cost + LIKE_IT * k, row.undoes, row.makes)
@@ -203,7 +194,7 @@ def _matches(template: Any, node: Any, parts: dict[str, Any], place: Expression)
         return bool(template == node)
     if isinstance(template, ast.Name) and template.id == "np":
         return isinstance(node, ast.Name) and node.id == place.source.numpy
-    if isinstance(template, ast.Name) and template.id != "len":
+    if isinstance(template, ast.Name):
         if not isinstance(node, ast.AST):
             return False
         if template.id in parts:
@@ -279,18 +270,6 @@ def is_of_a_term(place: Expression) -> bool:
             return False
         node = holder
     return True
-
-
-class _Dots(ast.NodeTransformer):
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript):
-            return ast.Name("·", ast.Load())
-        return super().generic_visit(node)
-
-
-def outline(node: ast.AST) -> str:
-    """Return the text of an expression with a dot for every name, call and entry: what it looks like from afar."""
-    return ast.unparse(_Dots().visit(copy.deepcopy(node)))
 
 
 def _by_calls(place: Expression, new: ast.AST) -> str | None:

@@ -59,7 +59,6 @@ class Change:
     cost: float  # about the number of tokens that change
     undoes: str = ""  # the mistake that it mends in a wrong backward
     makes: str = ""  # the mistake that it makes in a right one
-    alike: str = ""  # the same text for changes at several places that may be one mistake
     description: str = ""  # what it does, where the edits would be too much to read
     is_new: bool = False  # whether a gradient is written anew, from forward's trace
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from handgrad.checking.gradient_code import GradientCode
-from handgrad.checking.repair.expressions import Observed, fill, names_in
+from handgrad.checking.repair.expressions import Observed, fill
 from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import Change, Edit
-from handgrad.checking.repair.reuse import changed_by, equal, in_scope, needed, newly_unread
+from handgrad.checking.repair.reuse import changed_by, in_scope, needed, newly_unread
 from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import Subject
 
@@ -68,7 +68,7 @@ class _Site:
         self, sandbox: Sandbox, observed: Observed, function: ast.FunctionDef, end: ast.Return
     ) -> None:
         self.sandbox, self.source, self.target = sandbox, sandbox.source, sandbox.target
-        self.observed, self.function, self.end = observed, function, end
+        self.function, self.end = function, end
         self.scope = observed.scopes[id(end)]
         self.slots = slots(end, sandbox.subject)
         self.is_mapping = isinstance(observed.values.get(id(end.value)), Mapping)
@@ -127,37 +127,15 @@ class _Site:
         values = {ast.unparse(node.targets[0]): node.value for node in body if isinstance(node, ast.Assign)}
         if len(values) == len(body) and set(values) <= set(names) and len(set(names)) == len(names):
             alone = {argument: values.get(ast.unparse(name), name) for argument, name in results.items()}
-            for places in (self._computed(), {}):
-                returned = self._returned(alone, places)
-                if returned is not None:
-                    yield Change(returned, cost, is_new=True)
-        returned = self._returned(results, {})
-        if returned is not None and body:
-            before = Edit(self.end, (*body, self.end))
-            yield Change((before, *returned), cost, description=_in_words(results, body), is_new=True)
+            yield Change(self._returned(alone), cost, is_new=True)
+        if body:
+            edits = Edit(self.end, (*body, self.end)), *self._returned(results)
+            yield Change(edits, cost, description=_in_words(results, body), is_new=True)
 
-    def _computed(self) -> dict[str, ast.expr]:
-        """Return where the gradient of an argument is computed that is returned by a name of its own."""
-        computed = {
-            ast.unparse(node.targets[0]): node.value
-            for node in self.function.body
-            if isinstance(node, ast.Assign)
-        }
-        returned = {argument: ast.unparse(slot) for argument, slot in self.slots.items()}
-        return {
-            argument: computed[name]
-            for argument, name in returned.items()
-            if name in self.given_up & computed.keys()
-        }
-
-    def _returned(
-        self, new: Mapping[str, ast.expr], places: Mapping[str, ast.expr]
-    ) -> tuple[Edit, ...] | None:
-        """Return edits that return new results; ``places`` may say where instead of in the return."""
-        where = {**self.slots, **places}
-        if where.keys() >= new.keys():
-            fit = all(self._defined_at(where[name], new[name]) for name in new)
-            return tuple(Edit(where[name], value) for name, value in new.items()) if fit else None
+    def _returned(self, new: Mapping[str, ast.expr]) -> tuple[Edit, ...]:
+        """Return edits that return new results."""
+        if self.slots.keys() >= new.keys():
+            return tuple(Edit(self.slots[name], value) for name, value in new.items())
         value = self.end.value
         assert value is not None
         if set(new) == set(self.target.gradients):
@@ -167,14 +145,6 @@ class _Site:
             return (Edit(value, ast.Dict([None, *own], [value, *new.values()])),)
         parts = [new.get(name) or fill("E[K]", E=value, K=k) for k, name in enumerate(self._order)]
         return (Edit(value, ast.Tuple(parts, ast.Load())),)
-
-    def _defined_at(self, place: ast.expr, value: ast.expr) -> bool:
-        """Whether every local name of an expression is known where it is to be."""
-        scope = self.observed.scopes.get(id(self.source.enclosing(place, ast.stmt)), {})
-        return all(
-            scope.get(name) is self.scope[name] or equal(scope.get(name), self.scope[name])
-            for name in names_in(value) & self.scope.keys()
-        )
 
     def anew(self, new: Mapping[str, ast.expr]) -> ast.expr:
         """Return the expression of all results."""
