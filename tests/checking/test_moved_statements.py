@@ -164,6 +164,24 @@ def backward(l2_delta, x, w, v):
     return l1_delta @ w.T, x.T @ l1_delta, l1.T @ l2_delta
 """
 
+JACOBIANS = """
+import numpy as np
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+def forward(z):
+    return softmax(z)
+
+def backward(dy, z):
+    p = softmax(z)
+    J = np.zeros((z.shape[1], z.shape[1]))
+    for i in range(len(z)):
+        J += np.diag(p[i]) - np.outer(p[i], p[i])
+    return dy @ J
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "inputs", "codes", "new"),
@@ -181,8 +199,10 @@ def backward(l2_delta, x, w, v):
          ["    return correlate(padded, k[::-1, ::-1]), correlate(x, dout)"]),
         (DELTA, {"x": (5, 3), "w": (3, 4), "v": (4, 2)}, ["missing-local-derivative"],
          ["    l1_delta = l2_delta.dot(v.T) * l1 * (1 - l1)"]),
+        (JACOBIANS, {"z": (7, 6)}, ["averaged-batch"],  # the return within the loop is right for one row
+         ["    return p * (dy - (dy * p).sum(axis=1, keepdims=True))"]),
     ],
-    ids=["reset", "returned", "averaged", "last", "logits", "stride", "scores", "flipped", "delta"],
+    ids=["reset", "returned", "averaged", "last", "logits", "stride", "scores", "flipped", "delta", "Jacobians"],
 )  # fmt: skip
 def test_a_mistake_of_place_or_size_is_named_and_mended_for_any_size(tmp_path, text, inputs, codes, new):
     module = load(tmp_path / "program.py", text)

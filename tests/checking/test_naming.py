@@ -26,13 +26,20 @@ def softmax(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
+def all_rows(x, of):
+    """Return the mean or the sum of all rows' Jacobians of softmax."""
+    return of([np.diag(row) - np.outer(row, row) for row in softmax(x)], axis=0)
+
+
 @pytest.mark.parametrize(
     ("forward", "backward", "code"),
     [
         (lambda x: x @ A, lambda g, x: g @ A, "transposed"),
+        (softmax, lambda g, x: g @ all_rows(x, np.mean), "averaged-batch"),
+        (softmax, lambda g, x: g @ all_rows(x, np.sum), "averaged-batch"),
         (softmax, lambda g, x: g * softmax(x) * (1 - softmax(x)), "missing-term"),
     ],
-    ids=["transposed", "diagonal"],
+    ids=["transposed", "mean of Jacobians", "sum of Jacobians", "diagonal"],
 )
 def test_a_matrix_that_stands_for_the_right_one_is_named(forward, backward, code):
     first, *_ = by_jacobian("x", evidence_of(forward, backward))

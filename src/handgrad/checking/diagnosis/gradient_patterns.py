@@ -26,7 +26,7 @@ TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
 LARGEST_FACTOR = 1e6  # of a mistake: by more, nothing but rounding errors is multiplied
 
 # Costs: a relation that many entries obey is hardly chance; the kind of the wrong entries is the last resort.
-EXTRA, DIVIDED = 0.7, 0.75
+EXTRA, JOINT, DIVIDED = 0.7, 0.73, 0.75
 BACKWARDS, MOVED = 0.71, 0.72  # the array that is read transposed or flipped says more
 UNMASKED = 0.9  # where all that should not be zero is right
 LAST = 3.1
@@ -313,6 +313,7 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     if right.shape[0] == right.shape[1] > 1 and explains(np.diag(np.diag(right)), given, right):
         words = f"of the Jacobian only the diagonal is used {way}"
         yield Diagnosis("missing-term", (argument,), words, 1.0)
+    yield from _of_all_rows(argument, evidence.comparisons[0].numerical, right, given)
     tiny = TINY * float(np.abs(right).max(initial=0))
     there, used = np.abs(right) > tiny, np.abs(given) > tiny
     wrong = np.abs(given - right) > tiny
@@ -334,6 +335,22 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     mixed = code == "wrong-axis" and kind == (True, False, True)
     cost = UNMASKED if unmasked and not kind[0] else MIXED if mixed else LAST
     yield Diagnosis(code, (argument,), words, cost, alternative=alternative)
+
+
+def _of_all_rows(
+    argument: str, numerical: NumericalGradient, right: Array, given: Array
+) -> Iterator[Diagnosis]:
+    """Look for one Jacobian for all rows, the mean or the sum of theirs, where each has its own."""
+    rows, *others = {value.shape[:1] for value in (numerical.inputs[argument], *numerical.outputs)}
+    if others or len(numerical.outputs) > 1 or rows < (2,):
+        return
+    count = rows[0]
+    blocks = right.reshape(count, len(right) // count, count, -1)
+    own = np.einsum("kikj->kij", blocks)
+    for name, joint in (("mean", own.mean(axis=0)), ("sum", own.sum(axis=0))):
+        if explains(np.kron(np.eye(count), joint), given, right):
+            words = f"each row of d{argument} is made with the {name} of all {count} rows' Jacobians, not with its own"
+            yield Diagnosis("averaged-batch", (argument,), words, JOINT)
 
 
 def _right_jacobian(argument: str, numerical: NumericalGradient) -> Array | None:
