@@ -25,8 +25,12 @@ def never_set_to_zero(tree: ast.Module) -> tuple[int, str] | None:
     running = called - {"__init__"} | {""}
     is_set = any(added & {*_set_by(node)} for node, function in every if function in running)
     is_set = is_set or any(plain(name).startswith(("zerograd", "resetgrad", "cleargrad")) for name in called)
-    loops = (node for node, function in every if _trains(node) and not is_chain_name(function))
-    loop = next(loops, None)
+    loops = (
+        node
+        for node, function in every
+        if isinstance(node, ast.For | ast.While) and not is_chain_name(function)
+    )
+    loop = next(filter(_trains, loops), None)
     return (loop.lineno, min(added)) if added and loop is not None and not is_set else None
 
 
@@ -64,10 +68,8 @@ def _set_by(node: ast.AST) -> list[str]:
     return []
 
 
-def _trains(node: ast.AST) -> bool:
-    """Whether a node is a loop that calls a backward, and updates something or calls what does."""
-    if not isinstance(node, ast.For | ast.While):
-        return False
-    names = {_called(each) for each in ast.walk(node)} - {""}
-    updates = has_update(node) or any({*words_of(name)} & {*UPDATING} for name in names)
+def _trains(loop: ast.For | ast.While) -> bool:
+    """Whether a loop calls a backward, and updates something or calls what does."""
+    names = {_called(each) for each in ast.walk(loop)} - {""}
+    updates = has_update(loop) or any({*words_of(name)} & {*UPDATING} for name in names)
     return any(map(is_chain_name, names)) and updates

@@ -234,7 +234,7 @@ class Options:
 
     def _rows(self) -> int:
         """Return the number of rows: that of the file's own targets, or of those that are drawn."""
-        known = (self.known.get(name) for name in self.names if is_target((name,)))
+        known = [self.known[name] for name in self.names if is_target((name,)) and name in self.known]
         return next((max(np.shape(each)) for each in known if np.ndim(each)), ROWS)
 
     # ------------------------------------------------------------------------------------------- arrays
