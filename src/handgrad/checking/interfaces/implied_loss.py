@@ -35,6 +35,8 @@ SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "sum((output - target)**2)": lambda p, t: np.sum((p - t) ** 2),
     "-sum(target * log(output))": _cross_entropy,
     "-sum(target * log(output) + (1 - target) * log(1 - output))": _binary_cross_entropy,
+}
+RARE: dict[str, Callable[[Any, Any], Any]] = {  # taken only where all gradients are theirs
     "sum(abs(output - target))": lambda p, t: np.sum(np.abs(p - t)),
     "sum(output - target * log(output))": lambda p, t: np.sum(p - t * np.log(p)),  # of Poisson's distribution
 }
@@ -50,7 +52,7 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield losses of a prediction and the target of this name, with their formulas; a part of a value is no target."""
     if not target.isidentifier():
         return
-    for formula, total in SUMS.items():
+    for formula, total in (SUMS | RARE).items():
         for text, divisor in DIVISORS.items():
             yield formula + text, taking_output(_loss(total, divisor, target), target)
 
@@ -124,8 +126,10 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "", *, is_def
     best, most, exact = None, -1, -1
     every_pair: list[tuple[str, Pair]] = []
     for formula, pair in pairs:
-        every_pair.append((formula, pair))
         (count, every), (exactly, _) = agreeing(pair), agreeing(pair, EXACTLY)
+        if formula.startswith((*RARE,)) and exactly < every:
+            continue
+        every_pair.append((formula, pair))
         # where as many agree with a sum as with an average, to forget the average is the more common
         averaged = count == most > 0 and exactly == exact and " / rows" in formula
         averaged = averaged and best is not None and not np.isclose(_value(pair), _value(best[1]))
