@@ -177,7 +177,7 @@ class _Search:
         found = self._first(unknown, suggestions.suggested)
         found = self._first(_before(unknown, found), suggestions.blind) or found
         last = [events[-1:] for events in self.sites.values()]
-        found = found or self._first(last, suggestions.returned)
+        found = found or self._first(last, suggestions.returned) or self._first(last, suggestions.updated)
         whole = sorted((list(g) for g in self.sites.values() if len(g) > 1), key=lambda events: events[0])
         if found is not None:  # what is right at first, in a loop, may be where it lacks what is carried
             found = self._first(_before(whole, found), suggestions.entirely, found.mended, found) or found

@@ -171,6 +171,16 @@ class Suggestions:
     def _is_scaled(self, value: Array) -> bool:
         return self.values is not None and self.values.is_scaled(value)
 
+    def updated(self, events: list[int]) -> Iterator[Suggestion]:
+        """Yield what a parameter is after its update by the right gradient."""
+        for name, k in product(sorted(self.wrong), events):
+            start = self._start_of(name, self.events[k])
+            if start is not None:
+                factor = factor_between(self.events[k].value - start, self.gradients[name])
+                new = in_layout(self.right[name], start.shape)
+                if factor and new is not None:
+                    yield Suggestion({k: start + factor * new}, f"{name} after a step along its gradient")
+
     def _start_of(self, name: str, event: Event) -> Array | None:
         """Return a parameter before its update, where an event is its update."""
         is_same = last_name(event.name) == last_name(name) and name in self.inputs
