@@ -30,6 +30,7 @@ from handgrad.checking.user_files import (
     Example,
     UserFile,
     callers_first,
+    calling_backward,
     candidates_in,
     example_of,
     not_taken,
@@ -173,6 +174,9 @@ def find_all(
         problem = "this update and the lines around it are not judged, only what they call"
         user_file.failures.append((f"{path}:{line}", problem))
     if not (is_script or name or operations) and checked:
+        for line, function in calling_backward(checked, user_file):
+            problem = f"what {function} gives to a backward is not judged, only the backward"
+            user_file.failures.append((f"{path}:{line}", problem))
         for line, function in not_taken(candidates, user_file):
             problem = f"{path}:{line}: {function} is not judged: no forward or loss of it was recognised"
             fix = "name its forward and its backward so, and let forward return its output"

@@ -64,7 +64,7 @@ def adapt(
         matched = _matched(world, found, lambda path: _depends_on(runs.forward, world, path))
         matched |= _moved_elsewhere(runs, matched)
         matched = _without_data(matched) if of_loss else matched
-        limits = _unjudged_updates(found, matched)
+        limits = _unjudged_updates(found, matched) + _unmatched(found, matched)
         if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
             inside = _Runs(world, run_forward, run_inside)
             if before_step := _before_step(world, matched, inside.at_example()):
@@ -82,6 +82,25 @@ def adapt(
             fix="give the function that computes the loss from them, as in check(loss, backward, inputs=…)",
         )
     return replace(_pair_of(runs, name, matched), limits=tuple(limits))
+
+
+def _unmatched(found: Found, matched: Mapping[Path, Path]) -> list[str]:
+    """Return that a backward returns what is called a gradient, beside others, and fits no input."""
+    returned = {path for path in matched.values() if path[0] == "returned"}
+    left = [
+        show_path(path[1:])
+        for path in found
+        if path[0] == "returned"
+        and path not in returned
+        and len(path) == 2
+        and isinstance(path[1], str)
+        and (is_gradient_name(path[1]) or path[1][:2] in ("g_", "d_"))
+    ]
+    return (
+        [f"what it returns as {', '.join(left)} fits no input, and was not checked"]
+        if left and returned
+        else []
+    )
 
 
 def _unjudged_updates(found: Found, matched: Mapping[Path, Path]) -> list[str]:
@@ -254,7 +273,15 @@ def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dic
         matched |= {array: (kind, *gradient) for array, gradient in matches.items()}
     moved = [path[1:] for path in found if path[0] == "moved" and np.any(found[path])]
     if moved:  # a training may return its loss: one number, as its rate is
-        matched = {path: gradient for path, gradient in matched.items() if plain(path[-1]) not in RATES}
+        matched = {
+            path: gradient
+            for path, gradient in matched.items()
+            if plain(path[-1]) not in RATES
+            and not (
+                gradient == ("returned",)
+                and np.size(to_numpy(found[gradient])) == 1 < np.size(to_numpy(arrays[path]))
+            )
+        }
     free_moved = (path for path in moved if path in arrays and path not in matched)
     return matched | {path: ("moved", *path) for path in free_moved if is_read(path)}
 
@@ -349,7 +376,7 @@ def _found(found: Found, path: Path) -> Any:
     known = path if path in found else ("new", *path[1:])
     if known not in found:
         raise CheckError(
-            f"backward leaves no {show_path(path[1:]) or 'gradient'} for every upstream gradient"
+            f"backward leaves a {show_path(path[1:]) or 'gradient'} at some upstream gradients, and none at others"
         )
     return found[known]
 

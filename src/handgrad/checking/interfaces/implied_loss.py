@@ -132,7 +132,12 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "", *, is_def
         every_pair.append((formula, pair))
         # where as many agree with a sum as with an average, to forget the average is the more common
         averaged = count == most > 0 and exactly == exact and " / rows" in formula
-        averaged = averaged and best is not None and not np.isclose(_value(pair), _value(best[1]))
+        averaged = (
+            averaged
+            and best is not None
+            and formula == f"{best[0]} / rows"
+            and not np.isclose(_value(pair), _value(best[1]))
+        )
         if (count, exactly) > (most, exact) or averaged:
             best, most, exact = (formula, pair), count, exactly
         if exactly == every:
@@ -152,8 +157,12 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "", *, is_def
                 fix="compute the loss: loss = …",
             )
     formula, pair = best
-    other = f"; {written}, which the file defines, has other gradients" * (is_defined and formula != written)
-    return replace(pair, matched=(f"no loss was found: taken to be {formula}{other}", *pair.matched))
+    said = f"no loss was found: taken to be {formula}"
+    if is_defined and not formula.startswith((*SUMS, *RARE)):
+        said = f"the loss is taken to be {formula}"
+    elif is_defined:
+        said = f"the loss is taken to be {formula}; {written}, which the file defines, has other gradients"
+    return replace(pair, matched=(said, *pair.matched))
 
 
 def _likeness(formula: str, pair: Pair, written: str) -> tuple[bool, bool, int, int]:

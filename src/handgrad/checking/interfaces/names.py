@@ -16,7 +16,8 @@ RATES = {"lr", "learningrate", "learnrate", "lrate", "alpha", "eta", "rate", "st
 LEARNING_RATES = RATES - {"alpha", "step", "rate"}  # which are nothing else
 OPTIMISERS = {"optimizer", "optimiser", "optim", "opt", "solver", "updater"}
 LOSSES = (
-    "loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy", "verlust", "kosten", "perdida", "perte",
+    "loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy", "bce", "pinball", "hinge", "huber", "deviance",
+    "likelihood", "elbo", "verlust", "kosten", "perdida", "perte",
 )  # fmt: skip
 TARGETS = {"y", "t", "label", "labels", "target", "targets", "targ", "expected", "onehot"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
@@ -317,7 +318,11 @@ def _of_only_bias(gradients: Arrays, arrays: Arrays) -> Matches:
         for path, value in gradients.items()
         if len(path) == 1 and path[0] in (1, 2) and np.ndim(value) == 0
     ]
-    biases = [path for path, value in arrays.items() if plain(path[-1])[:1] == "b" and np.size(value) == 1]
+    biases = [
+        path
+        for path, value in arrays.items()
+        if plain(path[-1]).startswith(("b", "intercept")) and np.size(value) == 1
+    ]
     return {biases[0]: numbers[0]} if len(numbers) == len(biases) == 1 else {}
 
 
@@ -348,7 +353,8 @@ def bare_name(path: Path) -> str:
     steps = [plain(step) for step in path]
     while len(steps) > 1 and steps[0] in CONTAINERS and not steps[1].isdigit():
         steps = steps[1:]
-    return ".".join(steps)
+    inner = [step for k, step in enumerate(steps) if not (0 < k < len(steps) - 1 and step in CONTAINERS)]
+    return ".".join(inner)
 
 
 def names_of_array(path: Path) -> set[str]:

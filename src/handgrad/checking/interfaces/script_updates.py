@@ -124,7 +124,10 @@ def moved_by(statement: ast.stmt) -> str:
         for each in read
     )
     moves = (
-        moves or _is_scaled_product(by) or (isinstance(statement, ast.AugAssign) and _begins_with_gamma(by))
+        moves
+        or _is_scaled_product(by)
+        or _is_scaled_reduction(statement)
+        or (isinstance(statement, ast.AugAssign) and _begins_with_gamma(by))
     )
     last = name.rpartition(".")[2]
     is_loss = is_loss_name(last) and f"d{plain(last)}" not in map(plain, read)  # E of E -= rate * dE is none
@@ -158,6 +161,19 @@ def _is_scaled_product(by: ast.expr) -> bool:
             case ast.BinOp(one, ast.MatMult(), other):
                 left += [one, other]
     return scaled and has_product(by)
+
+
+def _is_scaled_reduction(statement: ast.stmt) -> bool:
+    """Whether a statement subtracts a number times a sum or a mean: ``b -= 0.1 * 2 * error.mean()``."""
+    match statement:
+        case ast.AugAssign(op=ast.Sub(), value=ast.BinOp(op=ast.Mult() | ast.Div()) as by):
+            nodes = [*ast.walk(by)]
+            scaled = any(isinstance(each, ast.Constant) and isinstance(each.value, float) for each in nodes)
+            return scaled and any(
+                isinstance(each, ast.Call) and getattr(each.func, "attr", "") in ("sum", "mean")
+                for each in nodes
+            )
+    return False
 
 
 def has_product(code: ast.AST, *others: str) -> bool:

@@ -96,6 +96,12 @@ def of_two(
         pairs = (_of_two_where(forward, backward, world, loss, each) for each in readings)
         if (pair := most_agreeing(pairs)) is not None:
             return pair
+    if several and loss is None and not known and len(others) == 1 < len(upstreams):  # (dy, h_last, cache)
+        returned = [Role(others[0], "output", k) for k, each in enumerate(trial) if k and is_floating(each)]
+        readings = [*returned, *(each for each in roles if each.parameter == others[0])]
+        pairs = (_of_two_where(forward, backward, world, loss, each) for each in readings)
+        if (pair := most_agreeing(pairs)) is not None:
+            return pair
     outputs = max(1, len(upstreams)) if several else None
     run_forward = (
         _without_loss(forward, outputs) if loss is None else _with_loss(forward, loss, names, several=several)

@@ -139,6 +139,11 @@ class _Search:
         self.suggestions = Suggestions(
             runs.events, runs.inputs, runs.gradients, runs.right, runs.wrong, runs.values
         )
+        self.last = {
+            (each.site.path, each.name): each
+            for each in self.events
+            if each.name and each.site.kind != "returned"
+        }
         self.sites = self._sites()
         self.known = {k: self._is_known(self.events[k]) for events in self.sites.values() for k in events}
 
@@ -163,7 +168,9 @@ class _Search:
         values = self.runs.values
         if values is None or not says_something(event.value):
             return ""
-        if values.is_gradient(value, stems(event.name)):
+        if values.is_gradient(
+            value, stems(event.name), is_whole=self.last.get((event.site.path, event.name)) is event
+        ):
             return "gradient"
         if values.is_value(value):
             return "value"

@@ -186,12 +186,15 @@ class RightValues:
         """Whether some numbers are a value of forward's."""
         return any(_same(value, self.trace.values[node]) for node in self.of_node)
 
-    def is_gradient(self, value: Array, stems: Set[str] = frozenset()) -> bool:
+    def is_gradient(self, value: Array, stems: Set[str] = frozenset(), *, is_whole: bool = False) -> bool:
         """Whether some numbers are a gradient, or what adds up to one: of what their name promises, else of any value."""
         named = [node for family in self.families for node in family.called(stems)]
         fitting = [node for node in named if np.size(self.trace.values[node]) == value.size]
         return any(
-            _same(value, gradient) for gradient in self._every_gradient(value.size, fitting or self.of_node)
+            _same(value, gradient)
+            for gradient in self._every_gradient(
+                value.size, fitting or self.of_node, parts=not (fitting and is_whole)
+            )
         )
 
     def is_local_derivative(self, value: Array) -> bool:
@@ -204,11 +207,11 @@ class RightValues:
             factor_between(value, gradient) for gradient in self._every_gradient(value.size, self.of_node)
         )
 
-    def _every_gradient(self, size: int, nodes: Iterable[int]) -> Iterator[Array]:
+    def _every_gradient(self, size: int, nodes: Iterable[int], *, parts: bool = True) -> Iterator[Array]:
         for node in nodes:
             if node in self.gradients and self.gradients[node].size == size:
                 yield self.gradients[node]
-                yield from self.parts.get(node, ())
+                yield from self.parts.get(node, ()) if parts else ()
 
 
 def layouts(value: Array, shape: tuple[int, ...]) -> Iterator[Array]:

@@ -79,7 +79,11 @@ def _at_level(report: Report, width: int, level: int) -> list[str]:
         lines += ["", "  no known mistake explains it; look at the worst entries above"]
     if report.verdict == "wrong" and level > EVERYTHING:  # all depends on a loss that is only assumed
         lines += _notes(
-            "tried", tuple(each for each in report.tried if each.startswith("no loss was found")), width
+            "tried",
+            tuple(
+                each for each in report.tried if each.startswith(("no loss was found", "the loss is taken"))
+            ),
+            width,
         )
     else:
         unknown = "what is not known" if report.verdict == "cannot tell" else "what this does not prove"

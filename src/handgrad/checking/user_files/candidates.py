@@ -155,6 +155,9 @@ def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
 def parts_of(candidate: Candidate) -> set[str]:
     """Return the names that a candidate's backward calls: what it is made of."""
     code = getattr(candidate.backward or candidate.forward, "__code__", None)
+    if code is None and candidate.is_class:
+        functions = _functions_in(candidate.forward).values()
+        return {name for function in functions for name in function.__code__.co_names}
     return set(code.co_names) if code else set()
 
 
@@ -199,6 +202,19 @@ def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tupl
                     function.__code__.co_firstlineno,
                     f"{name}.{method}" if isinstance(value, type) else name,
                 )
+
+
+def calling_backward(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each function that calls a backward of a candidate, and that no candidate runs."""
+    run = run_by(candidates, user_file)
+    methods = {name for each in candidates if isinstance(each.forward, type) for name in vars(each.forward)}
+    backwards = {each for each in run | methods if is_chain_name(each)}
+    for name, value in _own(user_file).items():
+        for method, function in ({} if name in run else _functions_in(value)).items():
+            is_test = {*words_of(method)} & {"test", "check", "compare", "benchmark", "time"}
+            if method not in run and not is_test and backwards & {*function.__code__.co_names}:
+                place = f"{name}.{method}" if isinstance(value, type) else name
+                yield function.__code__.co_firstlineno, place
 
 
 def _carries_back(function: FunctionType, checked: set[str]) -> bool:
@@ -393,7 +409,9 @@ def _has_both(cls: type) -> bool:
 
 def _is_object(value: Any) -> bool:
     """Whether a value of the module is an object with a forward and a backward of someone's own."""
-    mine = type(value).__module__.startswith(("numpy", "builtins", "handgrad", "torch", "jax"))
+    mine = type(value).__module__.startswith(
+        ("numpy", "builtins", "handgrad", "torch", "jax", "pandas", "polars")
+    )
     return (
         not mine
         and not isinstance(value, type | FunctionType)
