@@ -176,3 +176,34 @@ def test_a_repair_for_these_sizes_only_says_so(tmp_path, monkeypatch):
     report = check(names["forward"], names["backward"], inputs)
     assert not report.findings[0].any_size
     assert "proved on fresh inputs; at these sizes only" in str(report)
+
+
+ATTENTION = """import numpy as np
+
+def softmax(s):
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+def forward(x, wq, wk):
+    q, k = x @ wq, x @ wk
+    a = softmax(q @ k.T / np.sqrt(q.shape[1]))
+    return a, (x, q, k, a, wq, wk)
+
+def backward(da, cache):
+    x, q, k, a, wq, wk = cache
+    ds = a * (da - np.sum(da * a, axis=-1, keepdims=True))
+    return x.T @ (ds @ k), x.T @ (ds.T @ q)
+"""
+
+
+def test_what_a_square_matrix_takes_and_returns_are_two_sizes(tmp_path):
+    """The scores are divided by the square root of len(wq), the size of a row of x, and not of a query."""
+    path = tmp_path / "attention.py"
+    path.write_text(ATTENTION)
+    names = {}
+    exec(compile(ATTENTION, str(path), "exec"), names)
+    draw = np.random.default_rng(0).normal
+    inputs = {"x": draw(size=(7, 6)), "wq": draw(size=(6, 6)), "wk": draw(size=(6, 6))}
+    report = check(names["forward"], names["backward"], inputs)
+    assert report.findings[0].code == "constant-factor"
+    assert "len(wq)" not in report.mended.diff or not report.findings[0].any_size

@@ -116,6 +116,7 @@ class OtherInputs:
     def _shorter(self) -> list[Inputs]:
         """Return inputs of other sizes: with a length less everywhere, and with one argument smaller than the others.
 
+        Square matrices lose a column each: what a layer takes and what it returns are as many by chance.
         Labels, masks and targets are as many as ever: backward need not know that some are missing.
         """
         wide = widened(self.inputs, np.float64)
@@ -128,7 +129,11 @@ class OtherInputs:
             for axis, n in enumerate(wide[name].shape)
             if n > 1
         )
-        return [*all_shorter(self.inputs), *alone]
+        squares = [
+            name for name, each in wide.items() if each.ndim == 2 and each.shape == each.T.shape > (1, 1)
+        ]
+        fewer = {**wide, **{name: wide[name][:, :-1] for name in squares}}
+        return [*all_shorter(self.inputs), *alone, *[fewer] * (len(squares) > 1)]
 
     def _fits(self, target: Target) -> bool:
         """Whether backward as its author wrote it takes the sizes, and returns gradients of them where it did at first.
