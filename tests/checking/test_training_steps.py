@@ -166,7 +166,8 @@ def test_each_module_of_a_list_has_the_gradients_of_its_dictionary(tmp_path: Pat
     assert found.count("dlayers[") >= 6, found
     line = MODULES[: MODULES.index("def train")].count("\n") + 1
     assert (
-        f"program.py:{line}: what train gives to a backward is not judged, only the backward" in done.output
+        f"program.py:{line}: the gradient that train gives to a backward is not judged, only the backward"
+        in done.output
     )
     wrong = MODULES.replace("self.hat * (d * self.hat)", "self.hat * (dy * self.hat)")
     mended = checked(tmp_path, wrong, "--fix", "--yes")

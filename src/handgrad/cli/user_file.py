@@ -175,7 +175,7 @@ def find_all(
         user_file.failures.append((f"{path}:{line}", problem))
     if not (is_script or name or operations) and checked:
         for line, function in calling_backward(checked, user_file):
-            problem = f"what {function} gives to a backward is not judged, only the backward"
+            problem = f"the gradient that {function} gives to a backward is not judged, only the backward"
             user_file.failures.append((f"{path}:{line}", problem))
         for line, function in not_taken(candidates, user_file):
             problem = f"{path}:{line}: {function} is not judged: no forward or loss of it was recognised"

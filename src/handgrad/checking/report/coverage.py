@@ -57,8 +57,8 @@ def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
     yield from _about_defaults(subject)
     if any(np.any(numerical.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
         yield (
-            "the gradient was compared at inputs moved by a thousandth, away from kinks such as a ReLU's at 0; at the inputs "
-            "themselves, only that it is finite"
+            "the gradient was compared at inputs moved by a thousandth, in case forward has a kink just there, as a ReLU has "
+            "at 0; at the inputs themselves, only that it is finite"
         )
     given, made = rounding_error(*subject.inputs.values()), rounding_error(*numerical.outputs)
     if max(given, made) > EPS:

@@ -151,7 +151,7 @@ def _numbers(result: ArgumentResult) -> str:
         return "of another shape" if math.isnan(result.relative_error) else "not finite"
     error = f"{result.relative_error:.0e}" if result.relative_error else "0"
     if result.verdict == "right, but":  # far from the user's own inputs, where a guard is all that is left
-        return f"relative error up to {error} where that shows"
+        return f"relative error up to {error}, far from these inputs"
     return f"relative error {error}, error bound {result.error_bound:.0e}"
 
 

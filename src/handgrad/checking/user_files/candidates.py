@@ -205,10 +205,15 @@ def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tupl
 
 
 def calling_backward(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each function that calls a backward of a candidate, and that no candidate runs."""
+    """Yield the line and the name of each function that gives a candidate's backward an upstream gradient of its own.
+
+    It is none that a candidate runs. A backward that takes the target starts from the loss itself.
+    """
     run = run_by(candidates, user_file)
-    methods = {name for each in candidates if isinstance(each.forward, type) for name in vars(each.forward)}
-    backwards = {each for each in run | methods if is_chain_name(each)}
+    found = [methods_of(each.forward).backward if each.has_methods else each.backward for each in candidates]
+    backwards = {
+        each.__name__ for each in found if each and not any(is_target((name,)) for name in required(each))
+    }
     for name, value in _own(user_file).items():
         for method, function in ({} if name in run else _functions_in(value)).items():
             is_test = {*words_of(method)} & {"test", "check", "compare", "benchmark", "time"}

@@ -76,6 +76,7 @@ class UserFile:
     arrays: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # by name, with the values they had
     failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
     not_installed: list[str] = field(default_factory=list)  # modules that it imports
+    ended: int = 0  # the line of the first statement that was ended, having run long enough
 
     @property
     def names(self) -> dict[str, Any]:
@@ -194,7 +195,7 @@ def _run(user_file: UserFile, statement: ast.stmt) -> None:
         with _Recorder(user_file).recording(), redirect_stdout(io.StringIO()) if loops else nullcontext():
             exec(code, user_file.names)
     except EnoughError:
-        pass  # it has run long enough
+        user_file.ended = user_file.ended or statement.lineno
     except HandgradError as error:  # a rule's, which names the line itself where it can
         place = "" if str(path.resolve()) in error.problem else f"{_place(error, path)}: "
         raise CheckError(f"{place}{error.problem}", given=error.given, fix=error.fix) from None
@@ -207,6 +208,10 @@ def _run(user_file: UserFile, statement: ast.stmt) -> None:
             raise CheckError(f"{_place(error, path)}: {problem}", fix=fix) from None
         if isinstance(error, ModuleNotFoundError) and error.name:
             user_file.not_installed.append(error.name.partition(".")[0])
+        if isinstance(error, NameError) and user_file.ended:
+            problem = (
+                f"not run, since line {user_file.ended} was ended early: it had run long enough to be checked"
+            )
         user_file.failures.append((_place(error, path), problem))
 
 
