@@ -242,3 +242,36 @@ def test_a_part_without_one_of_its_paths_is_not_right_as_a_part(tmp_path: Path) 
     done = checked(tmp_path, PARTS.replace("MEAN", ""))
     assert "right as a part" not in done.output
     assert done.exit_code == 1
+
+
+CUT_SHORT = """
+import numpy as np
+
+
+def forward(x, w):
+    return x @ w
+
+
+def backward(dy, x, w):
+    return dy @ w.T, x.T @ dy
+
+
+def train(steps):
+    w = np.ones((3, 2))
+    for step in range(steps):
+        backward(forward(np.ones((4, 3)), w), np.ones((4, 3)), w)
+    return w
+
+
+w = train(100_000)
+print(w.sum())
+"""
+
+
+def test_what_was_not_run_since_a_training_was_ended_is_said_to_be(tmp_path: Path) -> None:
+    """It is no fault of the file, in which the name is defined."""
+    done = checked(tmp_path, CUT_SHORT)
+    first, last = (CUT_SHORT[: CUT_SHORT.index(each)].count("\n") + 1 for each in ("w = train", "print("))
+    assert f"program.py:{last}: not run, since line {first} was ended early" in done.output
+    assert "NameError" not in done.output
+    assert done.exit_code == 0

@@ -25,6 +25,7 @@ from handgrad.checking.interfaces.closures import Closures, class_of_closures, p
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import (
     is_chain_name,
+    losses_beside,
     methods_of,
     returns_loss_and_gradients,
     trains_alone,
@@ -55,8 +56,8 @@ from handgrad.rules import Rule
 __all__ = [
     "Closures", "Pair", "adapt_script", "alias_of", "class_of_closures", "flag_of", "gradient_attribute", "has_backward",
     "has_gradients", "has_update", "is_chain_name", "is_only_jitted", "is_peer", "is_training", "line_of_update",
-    "methods_of", "operations_of", "pair_of", "pullback_of", "returns_loss_and_gradients", "script_steps", "trains_alone",
-    "with_surrogate", "written_forward",
+    "losses_beside", "methods_of", "operations_of", "pair_of", "pullback_of", "returns_loss_and_gradients", "script_steps",
+    "trains_alone", "with_surrogate", "written_forward",
 ]  # fmt: skip
 
 

@@ -87,20 +87,12 @@ def adapt(
 def _unmatched(found: Found, matched: Mapping[Path, Path]) -> list[str]:
     """Return that a backward returns what is called a gradient, beside others, and fits no input."""
     returned = {path for path in matched.values() if path[0] == "returned"}
+    named = [path[1] for path in found if path[0] == "returned" and path not in returned and len(path) == 2]
     left = [
-        show_path(path[1:])
-        for path in found
-        if path[0] == "returned"
-        and path not in returned
-        and len(path) == 2
-        and isinstance(path[1], str)
-        and (is_gradient_name(path[1]) or path[1][:2] in ("g_", "d_"))
+        each for each in named if isinstance(each, str) and (is_gradient_name(each) or each.startswith("g_"))
     ]
-    return (
-        [f"what it returns as {', '.join(left)} fits no input, and was not checked"]
-        if left and returned
-        else []
-    )
+    said = f"what it returns as {', '.join(left)} fits no input, and was not checked"
+    return [said] if left and returned else []
 
 
 def _unjudged_updates(found: Found, matched: Mapping[Path, Path]) -> list[str]:
@@ -272,16 +264,13 @@ def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dic
         matches = match({path: found[kind, *path] for path in paths}, free)
         matched |= {array: (kind, *gradient) for array, gradient in matches.items()}
     moved = [path[1:] for path in found if path[0] == "moved" and np.any(found[path])]
-    if moved:  # a training may return its loss: one number, as its rate is
-        matched = {
-            path: gradient
-            for path, gradient in matched.items()
-            if plain(path[-1]) not in RATES
-            and not (
-                gradient == ("returned",)
-                and np.size(to_numpy(found[gradient])) == 1 < np.size(to_numpy(arrays[path]))
-            )
-        }
+    if moved:  # a training may return its loss: one number, as its rate is, and no gradient of an array
+
+        def is_loss(path: Path, gradient: Path) -> bool:
+            is_number = gradient == ("returned",) and np.size(to_numpy(found[gradient])) == 1
+            return plain(path[-1]) in RATES or (is_number and np.size(to_numpy(arrays[path])) > 1)
+
+        matched = {path: gradient for path, gradient in matched.items() if not is_loss(path, gradient)}
     free_moved = (path for path in moved if path in arrays and path not in matched)
     return matched | {path: ("moved", *path) for path in free_moved if is_read(path)}
 

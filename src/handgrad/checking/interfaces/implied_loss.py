@@ -117,12 +117,13 @@ def _squares(node: ast.AST) -> bool:
     return False
 
 
-def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "", *, is_defined: bool = False) -> Pair:
+def best_fitting(pairs: Iterable[tuple[str, Pair]], written: str = "") -> Pair:
     """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes.
 
     Where none does, it is the one that is ``written`` in their file. Gradients that are all the same multiple of one's may be
-    steps by some rate, and are not judged, unless a function of the file defines the loss (``is_defined``).
+    steps by some rate, and are not judged, unless a function of the file defines the loss.
     """
+    is_defined = bool(written) and not written.startswith((*SUMS, *RARE))
     best, most, exact = None, -1, -1
     every_pair: list[tuple[str, Pair]] = []
     for formula, pair in pairs:

@@ -111,6 +111,20 @@ def _is_loss(name: str, method: Function) -> bool:
     return is_loss_name(name) and not (is_derivative_name(name) or takes or is_error)
 
 
+def losses_beside(function: Function) -> dict[str, FunctionType]:
+    """Return the losses that are functions of a function's module, by name: no derivatives, and no backwards."""
+    function = getattr(function, "__func__", function)
+    return {
+        name: value
+        for name, value in getattr(function, "__globals__", {}).items()
+        if isinstance(value, FunctionType) and value.__module__ == function.__module__
+        if is_loss_name(name)
+        and not is_derivative_name(name)
+        and "back" not in plain(name)
+        and not is_chain_name(name)
+    }
+
+
 def _every_method(owner: Any) -> dict[str, Function]:
     cls = owner if isinstance(owner, type) else type(owner)
     if issubclass(cls, Closures):

@@ -37,14 +37,13 @@ from handgrad.checking.interfaces.implied_loss import (
     most_agreeing,
     taking_output,
 )
-from handgrad.checking.interfaces.methods import is_chain_name, methods_of, trains_alone
+from handgrad.checking.interfaces.methods import losses_beside, methods_of, trains_alone
 from handgrad.checking.interfaces.names import (
     DERIVATIVES,
     RATES,
     SAVED,
     UPSTREAMS,
     arrays_in,
-    is_derivative_name,
     is_floating,
     is_gradient_name,
     is_loss_name,
@@ -364,7 +363,7 @@ def _of_implied_loss(
             lambda **values: loss(**{OUTPUT: values[OUTPUT], target: getattr(values["self"], target)}), "self"
         )
 
-    beside = [*_losses_beside(backward, target)]
+    beside = [*_losses_of_prediction(backward, target)]
 
     def pairs() -> Iterator[tuple[str, Pair]]:
         whole = [*beside, *implied_losses(target)]
@@ -378,16 +377,12 @@ def _of_implied_loss(
                 # else a logarithm of what is negative
 
     written = beside[0][0] if beside else loss_written_in(file_of(backward))
-    return best_fitting(pairs(), written, is_defined=bool(beside))
+    return best_fitting(pairs(), written)
 
 
-def _losses_beside(backward: Function, target: str) -> Iterator[tuple[str, Function]]:
+def _losses_of_prediction(backward: Function, target: str) -> Iterator[tuple[str, Function]]:
     """Yield the losses of a prediction and a target that a backward's file has, with their calls."""
-    names = getattr(getattr(backward, "__func__", backward), "__globals__", {})
-    for name, value in names.items():
-        own = isinstance(value, FunctionType) and value.__module__ == backward.__module__
-        if not own or not is_loss_name(name) or is_derivative_name(name) or "back" in plain(name):
-            continue
+    for name, value in losses_beside(backward).items():
         targets, others = (
             [each for each in required(value) if is_target((each,)) == wanted] for wanted in (True, False)
         )
@@ -422,12 +417,7 @@ def _loss_between(forward: Function, backward: Function, world: World) -> Functi
     is_loss = any(map(is_loss_name, [*names[:1], forward.__name__]))
     if is_loss or any(role.kind == "upstream" for role in roles):
         return None
-    losses = [
-        value for name, value in getattr(forward, "__globals__", {}).items()
-        if isinstance(value, FunctionType) and value.__module__ == forward.__module__
-        and is_loss_name(name) and not is_derivative_name(name) and not is_chain_name(name)
-        and value not in (forward, backward)
-    ]  # fmt: skip
+    losses = [each for each in losses_beside(forward).values() if each not in (forward, backward)]
     unknown = {each: [name for name in required(each) if name not in {*names, *world}] for each in losses}
     exact = [each for each in losses if not unknown[each]]
     of_one = [each for each in losses if len(unknown[each]) == 1 and not is_target((unknown[each][0],))]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from handgrad.checking.interfaces import has_update, is_chain_name
 from handgrad.checking.interfaces.names import is_gradient_name, plain, words_of
+from handgrad.checking.repair.module_source import called
 from handgrad.checking.user_files.candidates import UPDATING
 
 
@@ -16,15 +17,15 @@ def never_set_to_zero(tree: ast.Module) -> tuple[int, str] | None:
     An object's ``__init__`` sets them to 0 once. What sets them in another function counts where the file calls it.
     """
     every = [*_with_functions(tree)]
-    called = {_called(node) for node, _ in every} - {""}
+    calls = {called(node) for node, _ in every} - {""}
     added = {
         name for node, _ in every
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
         for name in [_attribute(node.target)] if is_gradient_name(name)
     }  # fmt: skip
-    running = called - {"__init__"} | {""}
+    running = calls - {"__init__"} | {""}
     is_set = any(added & {*_set_by(node)} for node, function in every if function in running)
-    is_set = is_set or any(plain(name).startswith(("zerograd", "resetgrad", "cleargrad")) for name in called)
+    is_set = is_set or any(plain(name).startswith(("zerograd", "resetgrad", "cleargrad")) for name in calls)
     loops = (
         node
         for node, function in every
@@ -40,13 +41,6 @@ def _with_functions(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST
         yield child, function
         inner = child.name if isinstance(child, ast.FunctionDef) else function
         yield from _with_functions(child, inner)
-
-
-def _called(node: ast.AST) -> str:
-    match node:
-        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)):
-            return name
-    return ""
 
 
 def _attribute(target: ast.expr) -> str:
@@ -70,6 +64,6 @@ def _set_by(node: ast.AST) -> list[str]:
 
 def _trains(loop: ast.For | ast.While) -> bool:
     """Whether a loop calls a backward, and updates something or calls what does."""
-    names = {_called(each) for each in ast.walk(loop)} - {""}
+    names = {called(each) for each in ast.walk(loop)} - {""}
     updates = has_update(loop) or any({*words_of(name)} & {*UPDATING} for name in names)
     return any(map(is_chain_name, names)) and updates

@@ -41,6 +41,13 @@ BACKWARD_WORDS = {
 }  # fmt: skip
 EMPTY_WORDS = {"prop", "propagation", "propagate", "pass", "compute", "calculate", "calc", "get", "of", "the", "model",
                "func", "fn", "function", "f", "step"}  # fmt: skip
+TRYING = {
+    "test",
+    "benchmark",
+    "time",
+    "check",
+    "compare",
+}  # in the names of functions that only call a backward
 UPDATING = ("train", "update", "fit", "sgd", "step", "optimize", "optimise", "descent")
 
 
@@ -189,19 +196,10 @@ def run_by(candidates: list[Candidate], user_file: UserFile) -> set[str]:
 
 def not_taken(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each function or method that carries gradients back, and that no candidate runs."""
-    run, registered = run_by(candidates, user_file), _registered(candidates)
-    bases = {base for each in candidates for base in getattr(each.forward, "__mro__", ())}
-    backwards = {each for each in run if is_chain_name(each)}
-    for name, value in _own(user_file).items():
-        is_base = isinstance(value, type) and value in bases  # an object may have no hash
-        taken = name in run or is_base or has_backward(value) or id(value) in registered
-        functions = {} if taken else _functions_in(value)
-        for method, function in functions.items():
-            if method not in run and not _is_abstract(function) and _carries_back(function, backwards):
-                yield (
-                    function.__code__.co_firstlineno,
-                    f"{name}.{method}" if isinstance(value, type) else name,
-                )
+    backwards = {each for each in run_by(candidates, user_file) if is_chain_name(each)}
+    for name, function in _not_run(candidates, user_file):
+        if _carries_back(function, backwards):
+            yield function.__code__.co_firstlineno, name
 
 
 def calling_backward(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[int, str]]:
@@ -209,17 +207,25 @@ def calling_backward(candidates: list[Candidate], user_file: UserFile) -> Iterat
 
     It is none that a candidate runs. A backward that takes the target starts from the loss itself.
     """
-    run = run_by(candidates, user_file)
     found = [methods_of(each.forward).backward if each.has_methods else each.backward for each in candidates]
     backwards = {
         each.__name__ for each in found if each and not any(is_target((name,)) for name in required(each))
     }
+    for name, function in _not_run(candidates, user_file):
+        if backwards & {*function.__code__.co_names} and not {*words_of(function.__name__)} & TRYING:
+            yield function.__code__.co_firstlineno, name
+
+
+def _not_run(candidates: list[Candidate], user_file: UserFile) -> Iterator[tuple[str, FunctionType]]:
+    """Yield the functions and methods of a file that no candidate runs, and that do something, with their names."""
+    run, registered = run_by(candidates, user_file), _registered(candidates)
+    bases = {base for each in candidates for base in getattr(each.forward, "__mro__", ())}
     for name, value in _own(user_file).items():
-        for method, function in ({} if name in run else _functions_in(value)).items():
-            is_test = {*words_of(method)} & {"test", "check", "compare", "benchmark", "time"}
-            if method not in run and not is_test and backwards & {*function.__code__.co_names}:
-                place = f"{name}.{method}" if isinstance(value, type) else name
-                yield function.__code__.co_firstlineno, place
+        is_base = isinstance(value, type) and value in bases  # an object may have no hash
+        taken = name in run or is_base or has_backward(value) or id(value) in registered
+        for method, function in ({} if taken else _functions_in(value)).items():
+            if method not in run and not _is_abstract(function):
+                yield f"{name}.{method}" if isinstance(value, type) else name, function
 
 
 def _carries_back(function: FunctionType, checked: set[str]) -> bool:
@@ -228,7 +234,7 @@ def _carries_back(function: FunctionType, checked: set[str]) -> bool:
     What calls a backward that is ``checked`` does not: it trains with it, compares it, draws it.
     """
     name, words = function.__name__, {*words_of(function.__name__)}
-    if words & {"test", "benchmark", "time"}:
+    if words & TRYING:
         return False
     if is_chain_name(name) and not words & {"gradients", "grads"}:
         return True

@@ -12,17 +12,11 @@ from handgrad.checking.interfaces import (
     alias_of,
     gradient_attribute,
     has_backward,
+    losses_beside,
     methods_of,
     written_forward,
 )
-from handgrad.checking.interfaces.names import (
-    SAVED,
-    UPSTREAMS,
-    is_derivative_name,
-    is_loss_name,
-    is_target,
-    plain,
-)
+from handgrad.checking.interfaces.names import SAVED, UPSTREAMS, is_target, plain
 from handgrad.checking.interfaces.signatures import definition_of, parameters_of, required, returned_names
 from handgrad.checking.interfaces.torch_functions import torch_class
 from handgrad.checking.interfaces.two_functions import update_after
@@ -98,13 +92,8 @@ def _is_own_input(name: str, outputs: list[str]) -> bool:
 
 def _weighting(forward: Callable[..., Any], backward: Callable[..., Any]) -> set[str]:
     """Return what a backward takes to weight its loss, as the losses beside it do after a prediction: of each row."""
-    module = getattr(inspect.unwrap(backward), "__module__", "")
-    values = getattr(getattr(backward, "__func__", backward), "__globals__", {}).items()
-    losses = [
-        each for name, each in values
-        if isinstance(each, FunctionType) and each.__module__ == module and each not in (forward, backward)
-        and is_loss_name(name) and not is_derivative_name(name) and any(is_target((p,)) for p in required(each))
-    ]  # fmt: skip
+    losses = [each for each in losses_beside(backward).values() if each not in (forward, backward)]
+    losses = [each for each in losses if any(is_target((name,)) for name in required(each))]
     known = {*parameters_of(forward), *returned_names(forward)}
     others = [[p for p in required(each) if p not in known and not is_target((p,))] for each in losses]
     return {name for each in others for name in each[1:]} & {*required(backward)}
